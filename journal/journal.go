@@ -52,8 +52,8 @@ type Lease struct {
 type Snapshot struct {
 	Stream string
 	Seq    int64
-	Hash   Hash   // the hash of record Seq
-	Format int    // the encoder's format number
+	Hash   Hash // the hash of record Seq
+	Format int  // the encoder's format number
 	State  []byte
 }
 
