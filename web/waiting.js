@@ -1,0 +1,558 @@
+// The waiting page. One question is asked here: when is it my turn, and will I
+// lose my place? The server's frames answer it; this module shows them, keeps
+// the connection, and never gives a place away because something failed.
+
+const $ = (id) => document.getElementById(id);
+const cfg = (window.QM_CONFIG = JSON.parse($("qm-config").textContent));
+document.documentElement.classList.add("js");
+
+const { roomId, words } = cfg;
+const base = cfg.basePath || "";
+const pollMs = (cfg.pollSeconds || 5) * 1000;
+const number = new Intl.NumberFormat(words.lang);
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+const say = (key, args = {}) => (words[key] ?? "").replace(/\{(\w+)\}/g, (_, name) => args[name] ?? "");
+const count = (key, n) => say(words[`${key}.${n}`] ? `${key}.${n}` : key, { n: number.format(n) });
+const jitter = (ms, spread = 0.4) => ms * (1 - spread / 2 + Math.random() * spread);
+
+// --- The place: what this browser holds -----------------------------------
+
+// A token names a place: a ticket n or a pre-queue handle q of generation g.
+function nameOf(token) {
+  try {
+    const raw = atob(token.split(".")[0].replace(/-/g, "+").replace(/_/g, "/"));
+    const t = JSON.parse(raw);
+    return t.n === undefined ? `q${t.g}.${t.q}` : `n${t.g}.${t.n}`;
+  } catch {
+    return "";
+  }
+}
+
+const store = {
+  key: "qm:" + roomId,
+  load() {
+    try {
+      return JSON.parse(localStorage.getItem(this.key)) || {};
+    } catch {
+      return {};
+    }
+  },
+  save() {
+    try {
+      if (place.token) localStorage.setItem(this.key, JSON.stringify(place));
+      else localStorage.removeItem(this.key);
+    } catch {} // storage forbidden: the cookie keeps the place
+  },
+};
+// token; name of the place; first: the position first seen; done: the part of the wait that is over
+let place = store.load();
+
+function hold(token) {
+  if (!token) return;
+  const name = nameOf(token);
+  if (name !== place.name) {
+    if (place.name?.startsWith("q") && name.startsWith("n")) drawnUntil = Date.now() + 20_000;
+    place = { token, name };
+  } else place.token = token;
+  store.save();
+}
+
+// --- What is known ----------------------------------------------------------
+
+let frame = cfg.first?.state ? cfg.first : null; // the server's last word
+let skew = 0; // server clock minus ours, ms
+let trouble = cfg.retry ? "backend" : ""; // why frames do not come
+let fate = ""; // why there is nothing to wait for
+let lapsed = cfg.lapsed || ""; // why the place before this one was lost
+let lapsedUntil = 0;
+let drawnUntil = 0;
+let turnEnds = 0;
+let lastFrame = 0;
+
+const opensIn = () => frame.opensAt - skew - Date.now();
+
+function state() {
+  if (trouble === "offline") return trouble;
+  if (fate) return fate;
+  if (frame?.passed) return frame.state === "bypass" ? "bypass" : "turn";
+  if (trouble) return trouble;
+  if (lapsed) return lapsed;
+  if (!frame) return "joining";
+  if (frame.scheduled) return opensIn() > 0 ? "scheduled" : "drawing";
+  if (frame.state === "drawing") return "drawing";
+  if (drawnUntil > Date.now()) return "drawn";
+  if (frame.state === "paused" || frame.state === "full") return frame.state;
+  if (frame.held || frame.state === "held") return "held";
+  return frame.position > 0 && frame.position <= 10 ? "near" : "waiting";
+}
+
+// --- Words for time ---------------------------------------------------------
+
+// No tighter than an estimate deserves: "about 5 minutes", "20 to 30 minutes".
+function eta(sec) {
+  if (sec == null) return say(frame?.state === "paused" ? "eta.paused" : "eta.unknown");
+  const min = sec / 60;
+  if (min < 1) return say("eta.now");
+  if (min < 1.5) return say("eta.one");
+  if (min < 9.5) return say("eta.min", { n: Math.round(min) });
+  if (min < 50) {
+    const a = Math.max(5, Math.floor((min * 0.85) / 5) * 5);
+    return say("eta.range", { a, b: Math.max(a + 5, Math.ceil((min * 1.15) / 5) * 5) });
+  }
+  if (min < 70) return say("eta.hour");
+  if (min < 120) return say("eta.hourplus");
+  if (min < 1440) return say("eta.hours", { n: Math.floor(min / 60) });
+  return say("eta.day");
+}
+
+function clock(ms) {
+  const s = Math.max(0, Math.ceil(ms / 1000));
+  if (s >= 172_800) return count("days", Math.floor(s / 86_400));
+  const two = (n) => String(n).padStart(2, "0");
+  const h = Math.floor(s / 3600);
+  return (h ? `${h}:${two(Math.floor(s / 60) % 60)}` : Math.floor(s / 60)) + ":" + two(s % 60);
+}
+
+// A server instant on this device's clock.
+function instant(ms) {
+  const at = new Date(ms - skew);
+  const today = at.toDateString() === new Date().toDateString();
+  return at.toLocaleString(words.lang, today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
+}
+
+// --- The page ---------------------------------------------------------------
+
+const text = (el, value) => el.textContent !== value && (el.textContent = value);
+
+let shown = null; // the number on the page
+let step = 0;
+function big(value) {
+  cancelAnimationFrame(step);
+  const el = $("big");
+  const put = (s) => {
+    text(el, s);
+    el.dataset.size = s.length <= 5 ? "l" : s.length <= 7 ? "m" : "s";
+  };
+  if (typeof value !== "number") {
+    shown = null;
+    return put(value);
+  }
+  const from = shown ?? value;
+  shown = value;
+  if (from === value || still.matches || document.hidden) return put(number.format(value));
+  const start = performance.now();
+  const run = (t) => {
+    const p = Math.min(1, (t - start) / 700);
+    put(number.format(Math.round(from + (value - from) * (1 - (1 - p) ** 3))));
+    if (p < 1) step = requestAnimationFrame(run);
+  };
+  step = requestAnimationFrame(run);
+}
+
+const DOOR = new Set(["turn", "bypass"]);
+let was = cfg.state;
+
+function render() {
+  const s = state();
+  const line = $("line");
+  line.dataset.state = s;
+  text($("head"), say(s + ".h"));
+  text($("lead"), say(s + ".p"));
+
+  const position = frame?.position ?? null;
+  const prequeue = s === "scheduled" || s === "drawing" || (frame?.scheduled && position === null);
+  if (DOOR.has(s)) {
+    text($("bigLabel"), turnEnds ? say("window") : "");
+    big(turnEnds ? clock(turnEnds - Date.now()) : "");
+  } else if (prequeue) {
+    text($("bigLabel"), say("opens"));
+    big(clock(opensIn()));
+    text($("whenLabel"), say("opensAt"));
+    text($("when"), instant(frame.opensAt));
+    text($("ahead"), frame.preCount > 0 ? count("here", frame.preCount) : "");
+  } else {
+    text($("bigLabel"), say("place"));
+    big(position ?? "–");
+    text($("whenLabel"), say("wait"));
+    text($("when"), frame ? eta(frame.etaSec) : "–");
+    text($("ahead"), position === null ? "" : count("ahead", frame.ahead ?? position - 1));
+  }
+
+  const done = frame?.passed ? 1 : place.done || 0;
+  const percent = Math.floor(done * 100);
+  $("fill").style.transform = `scaleX(${done})`;
+  $("bar").setAttribute("aria-valuenow", percent);
+  const part = done === 1 ? say("progress.done") : percent ? say("progress.part", { n: percent }) : say("progress.start");
+  $("bar").setAttribute("aria-valuetext", part);
+  text($("part"), part);
+
+  const go = $("go");
+  const target = frame?.passed && door();
+  if (target) go.href = target;
+  else go.removeAttribute("href");
+  text($("again"), say(fate === "left" ? "rejoin" : "again"));
+  text($("next"), say(frame?.scheduled ? "next.scheduled" : "next.close"));
+  text($("fair"), say(frame?.scheduled || cfg.drawn || drawnUntil ? "fair.draw" : "fair.fifo"));
+  $("proof").hidden = !(frame?.scheduled || cfg.drawn || drawnUntil);
+  const ref = frame?.ref || cfg.ref || "";
+  text($("ref"), ref);
+  $("refWrap").classList.toggle("none", !ref);
+  $("leave").classList.toggle("none", !frame || frame.passed);
+
+  const label = { turn: say("turn.h"), bypass: say("bypass.h") }[s];
+  document.title = `${label || (prequeue ? $("big").textContent : position !== null ? number.format(position) : say(s + ".h"))} · ${cfg.roomName}`;
+  speak(s, position);
+  if (s !== was) {
+    was = s;
+    if (s === "turn") tell();
+  }
+}
+
+function news() {
+  const message = frame && "message" in frame ? frame.message : cfg.branding?.message;
+  const at = frame?.messageAt ?? cfg.branding?.messageAt;
+  const box = $("news");
+  const body = message || say("news.none");
+  if ($("newsText").textContent.trim() !== body.trim()) {
+    box.classList.add("live");
+    text($("newsText"), body);
+    if (message) announce(`${say("news")}: ${message}`);
+  }
+  box.classList.toggle("has", !!message);
+  if (box.classList.contains("live") && box.scrollHeight > box.clientHeight) box.tabIndex = 0;
+  text($("newsAt"), message && at ? instant(at) : "");
+}
+
+// A change of state at once; of place at most once a minute, or near the end.
+let said = { state: cfg.state, place: null, at: Date.now() };
+const NEAR = new Set([10, 5, 3, 2, 1]);
+const announce = (sentence) => ($("say").textContent = sentence);
+function speak(s, position) {
+  const due = NEAR.has(position) || Date.now() - said.at >= 60_000;
+  if (s !== said.state) announce(`${say(s + ".h")}. ${say(s + ".p")}`);
+  else if (position !== null && position !== said.place && due && !frame.passed)
+    announce(say("say.place", { n: number.format(position), eta: say("say.wait", { eta: eta(frame.etaSec) }) }));
+  else return;
+  said = { state: s, place: position, at: Date.now() };
+}
+
+// --- The turn ---------------------------------------------------------------
+
+let asked = false; // the visitor wants a notification
+function tell() {
+  try {
+    navigator.vibrate?.(200);
+    if (asked && document.hidden) new Notification(say("turn.h"), { body: cfg.roomName, tag: "qm-" + roomId });
+  } catch {} // not allowed here; the page itself says it
+}
+
+// Where the door is, if it is a place that a browser may be sent to.
+function door() {
+  try {
+    const url = new URL(frame.redirectUrl, location.href);
+    return /^https?:$/.test(url.protocol) ? url.href : "";
+  } catch {
+    return "";
+  }
+}
+
+let moving = 0;
+function move() {
+  moving = 0;
+  const to = frame?.passed && navigator.onLine && door();
+  if (!to) return;
+  stop();
+  location.replace(to); // so that Back does not lead into a line that is over
+}
+
+// --- Frames -----------------------------------------------------------------
+
+function apply(next) {
+  lastFrame = Date.now();
+  trouble = "";
+  if (next.now) skew = next.now - Date.now();
+  if (next.expired) {
+    if (next.reason === "left") return finish("left");
+    lapsed = next.reason === "expired" ? "expired" : "reset";
+    frame = null;
+    render();
+    return rejoin();
+  }
+  if (next.token && (!place.name || nameOf(next.token) === place.name)) hold(next.token);
+  frame = next;
+  if (lapsed && !lapsedUntil) lapsedUntil = Date.now() + 45_000;
+  const { position } = next;
+  if (position > 0) {
+    place.first ??= position;
+    place.done = Math.max(place.done || 0, 1 - position / Math.max(place.first, position));
+    store.save();
+  }
+  if (next.passed) {
+    const left = next.expiresInSec ?? next.passedTtlSec;
+    if (left && (!turnEnds || next.expiresInSec != null)) turnEnds = Date.now() + left * 1000;
+    if (door()) moving ||= setTimeout(move, 1500);
+  } else {
+    clearTimeout(moving);
+    moving = turnEnds = 0;
+  }
+  news();
+  render();
+  // The doors opened: the handle becomes the ticket that was drawn for it.
+  if (place.name?.startsWith("q") && !next.scheduled && !next.passed && next.state !== "drawing") rejoin();
+}
+
+function finish(why) {
+  stop();
+  fate = why;
+  if (why === "left" || why === "gone") {
+    place = {};
+    store.save();
+  }
+  render();
+}
+
+// --- The wire ---------------------------------------------------------------
+
+let prefix = "/api/v1";
+async function call(route, body) {
+  const answer = await fetch(base + prefix + route, {
+    cache: "no-store",
+    credentials: "same-origin",
+    signal: AbortSignal.timeout(10_000),
+    ...(body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
+  });
+  const data = await answer.json().catch(() => ({}));
+  if (answer.status === 404 && !data.code && prefix === "/api/v1") {
+    prefix = "/api"; // a server that does not know the pinned prefix; once a page
+    return call(route, body);
+  }
+  return { status: answer.status, data, after: 1000 * (Number(answer.headers.get("Retry-After")) || 0) };
+}
+
+function query() {
+  const q = new URLSearchParams({ roomId });
+  if (place.token) q.set("token", place.token);
+  if (cfg.returnUrl) q.set("qm_return", cfg.returnUrl);
+  return "?" + q;
+}
+
+let source = null;
+let timer = 0; // the one next step
+let fails = 0; // answers in a row that were none
+let streamFails = 0;
+let streamFrom = 0; // no stream before this instant
+let run = 0; // grows when everything under way becomes void
+
+function stop() {
+  run++;
+  source?.close();
+  source = null;
+  clearTimeout(timer);
+}
+function soon(step, ms) {
+  clearTimeout(timer);
+  const mine = run;
+  timer = setTimeout(() => mine === run && step(), ms);
+}
+const backoff = (after = 0) => Math.max(after, Math.min(30_000, 1000 * 2 ** Math.min(fails, 5))) + Math.random() * 1000;
+
+// trip tries step again later and says so once it takes longer than a hiccup.
+function trip(why, step, after) {
+  fails++;
+  if (!navigator.onLine) why = "offline";
+  if (why === "offline" || why === "backend" || why === "busy" || fails > 2) trouble = why;
+  render();
+  soon(step, backoff(after));
+}
+
+// refused reads an answer that gives no place.
+function refused({ status, data, after }, step) {
+  const joining = step === join;
+  switch (data.code) {
+    case "room_not_found":
+      return finish("gone");
+    case "blocked_by_protection":
+      return finish("refused");
+    case "queue_identity_limit":
+    case "prequeue_identity_limit":
+    case "prequeue_full":
+      finish(data.code === "prequeue_full" ? "linefull" : "toomany");
+      return soon(join, Math.max(after, jitter(data.code === "prequeue_full" ? 10_000 : 45_000)));
+    case "storage_unavailable":
+      return trip("backend", step, after);
+  }
+  if (status === 429) return trip(joining && !frame ? "busy" : trouble, step, after);
+  if (status === 502 || status === 503 || status === 504) return trip("restarting", step, after);
+  if (status === 401 || (joining && status === 400 && place.token)) {
+    // The token is no token any more. Once: a browser that keeps nothing would ask for ever.
+    if (rejoins++ < 1) {
+      if (joining) place = {};
+      return rejoin();
+    }
+    return finish("cookies");
+  }
+  return trip("fault", step, Math.max(after, 15_000));
+}
+
+let rejoins = 0; // because of 401, since the last good frame
+let lapses = 0;
+function rejoin() {
+  stop();
+  lapses++;
+  soon(join, lapses > 3 ? backoff(10_000) : Math.random() * 300);
+}
+
+async function join() {
+  const mine = ++run;
+  let answer;
+  try {
+    answer = await call("/join", { roomId, ...(place.token && { token: place.token }) });
+  } catch {
+    return mine === run && trip("reconnecting", join);
+  }
+  if (mine !== run) return;
+  if (answer.status !== 200) return refused(answer, join);
+  fails = 0;
+  fate = "";
+  hold(answer.data.token);
+  apply({ ...answer.data, expired: false });
+  if (mine === run) stream();
+}
+
+async function poll() {
+  const mine = run;
+  let answer;
+  try {
+    answer = await call("/status" + query());
+  } catch {
+    return mine === run && trip("reconnecting", poll);
+  }
+  if (mine !== run) return;
+  if (answer.status !== 200) return refused(answer, poll);
+  fails = rejoins = 0;
+  apply(answer.data);
+  if (mine !== run) return;
+  if (Date.now() >= streamFrom) stream();
+  else soon(poll, frame?.scheduled ? Math.min(jitter(pollMs), Math.max(500, opensIn() + Math.random() * 3000)) : jitter(pollMs));
+}
+
+function stream() {
+  stop();
+  const mine = run;
+  const es = (source = new EventSource(base + prefix + "/events" + query()));
+  const began = Date.now();
+  let heard = false;
+  es.addEventListener("status", (event) => {
+    if (mine !== run) return;
+    heard = true;
+    fails = streamFails = rejoins = 0;
+    apply(JSON.parse(event.data));
+  });
+  es.addEventListener("refresh", () => {
+    // The server ends the stream so that the next one can renew the cookies.
+    if (mine === run) soon(stream, Date.now() - began < 10_000 ? jitter(5000) : 0);
+    es.close();
+  });
+  es.onerror = () => {
+    if (mine !== run) return;
+    es.close();
+    source = null;
+    if (!heard) streamFails++;
+    streamFrom = Date.now() + (heard ? 0 : jitter(Math.min(120_000, 15_000 * 2 ** streamFails)));
+    soon(poll, heard ? Math.random() * 1500 : Math.random() * 300);
+  };
+}
+
+// What slept, was offline or came back from the history asks at once.
+function resync() {
+  if (fate && fate !== "toomany" && fate !== "linefull") return;
+  stop();
+  fails = 0;
+  streamFrom = 0;
+  if (place.token || frame) poll();
+  else join();
+}
+
+// --- The browser ------------------------------------------------------------
+
+addEventListener("online", () => {
+  if (trouble === "offline") trouble = frame ? "reconnecting" : "";
+  render();
+  soon(resync, Math.random() * 500);
+});
+addEventListener("offline", () => {
+  trouble = "offline";
+  render();
+});
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && Date.now() - lastFrame > 6000) resync();
+});
+addEventListener("pagehide", stop);
+addEventListener("pageshow", (event) => event.persisted && resync());
+addEventListener("storage", (event) => {
+  if (event.key !== store.key || !event.newValue) return;
+  const other = store.load(); // another tab of this visitor: one visitor, one place
+  if (other.name !== place.name) {
+    place = other;
+    resync();
+  } else place.token = other.token;
+});
+
+let tick = Date.now();
+setInterval(() => {
+  const now = Date.now();
+  const slept = now - tick > 5000;
+  tick = now;
+  if (lapsedUntil && now > lapsedUntil) lapsed = "";
+  // A connection can be dead without a word: frames come every five seconds.
+  if (!fate && (slept || (source && now - lastFrame > 15_000 && now - (source.since ??= now) > 15_000))) resync();
+  else if (frame || fate) render();
+}, 1000);
+
+$("again").addEventListener("click", (event) => {
+  event.preventDefault();
+  fate = "";
+  frame = null;
+  lapsed = "";
+  fails = rejoins = 0;
+  render();
+  join();
+});
+$("go").addEventListener("click", (event) => {
+  event.preventDefault();
+  clearTimeout(moving);
+  move();
+});
+$("leave").addEventListener("click", () => {
+  const n = frame?.position;
+  text($("askText"), n ? say("leave.place", { n: number.format(n) }) : say("leave.any"));
+  $("ask").showModal();
+});
+$("ask").addEventListener("close", async () => {
+  if ($("ask").returnValue !== "leave") return;
+  $("ask").returnValue = "";
+  try {
+    const { status } = await call("/leave", { roomId, ...(place.token && { token: place.token }) });
+    if (status < 300 || status === 401) finish("left");
+    else trip("fault", resync);
+  } catch {
+    trip("reconnecting", resync);
+  }
+});
+
+const bell = $("notify");
+if ("Notification" in window && isSecureContext && Notification.permission !== "denied") {
+  bell.classList.remove("none");
+  bell.addEventListener("click", async () => {
+    asked = (await Notification.requestPermission()) === "granted";
+    bell.disabled = true;
+    text(bell, say(asked ? "notify.on" : "notify.off"));
+  });
+}
+
+if (cfg.first?.now) skew = cfg.first.now - Date.now();
+news();
+if (frame) render();
+if (cfg.retry) soon(join, jitter(pollMs));
+else join();
