@@ -177,13 +177,11 @@ func text(b []byte, i int) (s span, next int) {
 // number reads digits without a leading zero, at most most; next is -1 if it cannot.
 func number(b []byte, i int, most int64) (n int64, next int) {
 	start := i
-	for ; i < len(b) && b[i]-'0' <= 9; i++ {
-		// Checked at each digit, so that no count of digits overflows.
-		if n = n*10 + int64(b[i]-'0'); n > most {
-			return 0, -1
-		}
+	// 16 digits hold maxInstant; one more is read, to see that it is too many.
+	for end := min(len(b), i+17); i < end && b[i]-'0' <= 9; i++ {
+		n = n*10 + int64(b[i]-'0')
 	}
-	if i == start || b[start] == '0' && i-start > 1 {
+	if i == start || i > start+16 || n > most || b[start] == '0' && i-start > 1 {
 		return 0, -1
 	}
 	return n, i
