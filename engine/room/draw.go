@@ -91,8 +91,10 @@ func groupEntries(ids []Identity) (entries, ends []uint32) {
 		id    Identity
 		group uint32
 	}
-	table := make([]slot, 1024) // the length is a power of two; id 0 is an empty slot
-	shift := uint(64 - 10)
+	// The length of the table is a power of two, and id 0 is an empty slot. It starts with room for an identity in every
+	// third entry or so, because growing a large table costs more than all the rest of the draw.
+	shift := uint(64 - bits.Len(uint(len(ids)/2|15)))
+	table := make([]slot, 1<<(64-shift))
 	used := 0
 	groupOf := make([]uint32, len(ids))
 	for i, id := range ids {
@@ -113,7 +115,7 @@ func groupEntries(ids []Identity) (entries, ends []uint32) {
 		table[at] = slot{id: id, group: uint32(len(ends))}
 		groupOf[i] = uint32(len(ends))
 		ends = append(ends, 1)
-		if used++; used*2 > len(table) {
+		if used++; used*4 > len(table)*3 {
 			old := table
 			table = make([]slot, 2*len(old))
 			shift--
@@ -143,19 +145,29 @@ func groupEntries(ids []Identity) (entries, ends []uint32) {
 	return entries, ends
 }
 
-// shuffleEntries is step "shuffle" of [DrawOrder]. It is ours because the outcome of rand.Shuffle is not promised to
+// shuffleEntries is the step "shuffle" of [DrawOrder]. It is ours because the outcome of rand.Shuffle is not promised to
 // stay the same from one Go release to the next.
 func shuffleEntries(stream *rand.ChaCha8, list []uint32) {
 	for i := len(list) - 1; i > 0; i-- {
-		n := uint64(i) + 1
-		high, low := bits.Mul64(stream.Uint64(), n)
-		if low < n { // 2^64 mod n is less than n, so the division is rarely needed
-			for reject := -n % n; low < reject; {
-				high, low = bits.Mul64(stream.Uint64(), n)
-			}
-		}
-		list[i], list[high] = list[high], list[i]
+		j := drawBelow(stream, uint64(i)+1)
+		list[i], list[j] = list[j], list[i]
 	}
+}
+
+// drawBelow is the step "number below n" of [DrawOrder].
+func drawBelow(stream *rand.ChaCha8, n uint64) uint64 {
+	number, low := bits.Mul64(stream.Uint64(), n)
+	if low < n { // 2^64 mod n is less than n, so the division is rarely needed
+		return drawAgain(stream, n, number, low)
+	}
+	return number
+}
+
+func drawAgain(stream *rand.ChaCha8, n, number, low uint64) uint64 {
+	for reject := -n % n; low < reject; {
+		number, low = bits.Mul64(stream.Uint64(), n)
+	}
+	return number
 }
 
 // PackOrder is the byte form in which a draw event records an order, and over which [OrderDigest] goes: the number of
