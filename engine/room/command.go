@@ -37,9 +37,10 @@ type DrawNow struct {
 
 // TakePlace joins: the line, or the pre-queue before the doors open. A holder who has a place keeps it.
 type TakePlace struct {
-	Holder   Holder
-	Identity Identity // 0: no recorded holder address; exempt from the caps
-	Score    uint8
+	Generation uint32 // the generation whose key made the digests; a decision under another is ErrGeneration
+	Holder     Holder
+	Identity   Identity // 0: no recorded holder address; exempt from the caps
+	Score      uint8
 }
 
 // Tick is the clock: it passes, unslots and lapses.
@@ -61,6 +62,7 @@ type Presence interface {
 // Flush lets Count tickets through now: it ignores rate and pause, counts ghosts among its number, and never exceeds the slots.
 type Flush struct {
 	Count    int
+	Credit   int64
 	Presence Presence
 }
 
@@ -73,14 +75,18 @@ type PurgeLine struct{}
 // EnterDoor opens a door session on a pass, or reclaims one. Exactly one proof is given: Holder (the browser's own) or CodeAt (the
 // issue time of a verified hand-over code, contract.md 19).
 type EnterDoor struct {
-	Ticket Ticket
-	Holder Holder  // zero: not proved
-	CodeAt Instant // 0: none
-	Door   Holder  // digest of the fresh door-session key
+	Generation uint32 // as in TakePlace
+	Ticket     Ticket
+	Holder     Holder  // zero: not proved
+	CodeAt     Instant // 0: none
+	Door       Holder  // digest of the fresh door-session key
 }
 
 // GiveBack leaves: the holder's waiting place, pass, door session or pre-queue entry ends at once.
-type GiveBack struct{ Holder Holder }
+type GiveBack struct {
+	Generation uint32 // as in TakePlace
+	Holder     Holder
+}
 
 // CloseRoom ends everything live and starts a new, idle generation.
 type CloseRoom struct{}
@@ -122,7 +128,8 @@ const (
 	ErrRoomIdle              Refusal = "room_idle"         // a closed room takes no joins (seed 000)
 	ErrRoomFull              Refusal = "room_full"         // the generation has run out of ticket numbers
 	ErrInvalidOpensAt        Refusal = "invalid_opens_at"  // not in the future
-	ErrNothingScheduled      Refusal = "nothing_to_change" // cancelling when nothing is scheduled
+	ErrGeneration            Refusal = "room_reset"        // the command speaks of another generation
 	ErrDrawDue               Refusal = "draw_due"          // the open instant has come: DrawNow first (never leaves the engine)
 	ErrDrawNotDue            Refusal = "draw_not_due"      // never leaves the engine
+	ErrCommitment            Refusal = "commitment_broken" // the secret is not the one that the drop committed to
 )

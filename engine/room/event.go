@@ -62,8 +62,8 @@ type Draw struct {
 	Seed    Digest `json:"seed"`   // HMAC-SHA256(secret, head)
 	First   Ticket `json:"first"`
 	Count   int    `json:"count"`
-	Order   []byte `json:"order"`  // PackOrder of the drawn handles
-	Digest  Digest `json:"digest"` // OrderDigest of the drawn handles
+	Order   []byte `json:"order"`  // PackOrder: for each ticket from First on, which entry (0-based, by handle) it went to
+	Digest  Digest `json:"digest"` // OrderDigest of Order
 }
 
 // Join gives a ticket at the back of the line.
@@ -76,10 +76,10 @@ type Join struct {
 
 // Pass lets waiting tickets through. Ghosts (of the same spans) pass without a slot and cost no outflow.
 type Pass struct {
-	By     string `json:"by"`     // "clock" or "flush"
-	Spans  []Span `json:"p"`      // every ticket passed, ascending
-	Ghosts []Span `json:"ns"`     // those of them that got no slot, ascending
-	Credit int64  `json:"credit"` // ticket-milliseconds left after the pass; 60,000 make one pass
+	By     string `json:"by"`           // "clock" or "flush"
+	Spans  []Span `json:"p"`            // every ticket passed, ascending
+	Ghosts []Span `json:"ns,omitempty"` // those of them that got no slot, ascending
+	Credit int64  `json:"credit"`       // ticket-milliseconds left after the pass; 60,000 make one pass
 }
 
 // Unslot takes the slot back from passes whose holder was never told and is unseen; they stay good at the door.
@@ -90,8 +90,8 @@ type Unslot struct {
 // Enter opens a door session on a pass, or reclaims one with a fresh key.
 type Enter struct {
 	Ticket Ticket  `json:"n"`
-	Door   Holder  `json:"d"` // digest of the door-session key
-	CodeAt Instant `json:"c"` // issue time of the hand-over code it spends; 0 when none was presented
+	Door   Holder  `json:"d"`           // digest of the door-session key
+	CodeAt Instant `json:"c,omitempty"` // issue time of the hand-over code it spends; 0 when none was presented
 }
 
 // Renew records which door sessions were seen since the last renew.
@@ -101,8 +101,8 @@ type Renew struct {
 
 // Leave gives places back at the holder's wish.
 type Leave struct {
-	Tickets []Ticket `json:"ns"`
-	Handles []Handle `json:"qs"`
+	Tickets []Ticket `json:"ns,omitempty"`
+	Handles []Handle `json:"qs,omitempty"`
 }
 
 // Lapse records places that time has ended: Why is "pass" (not used within passedTtlSec), "door" (a session unseen or too
