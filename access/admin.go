@@ -1,0 +1,171 @@
+package access
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+	"time"
+
+	"qm/access/token"
+)
+
+// Credentials configure a Gate.
+type Credentials struct {
+	// AdminKey is ADMIN_KEY, the owner's. An empty one matches nothing.
+	AdminKey string
+	// PublicAPIKey is PUBLIC_API_KEY, with which a connector vouches for its
+	// visitors' addresses. An empty one matches nothing.
+	PublicAPIKey string
+	// AuthFailPerMinute is ADMIN_AUTH_FAIL_PER_MIN; 0 never locks out.
+	AuthFailPerMinute int
+	// Tokens signs console sessions and monitor links.
+	Tokens *token.Keyring
+}
+
+// Gate judges the credentials of operators and connectors. What it hands out
+// (console sessions, monitor links, stream tickets) lives in this process and
+// ends with it. It is safe for concurrent use.
+type Gate struct {
+	adminKey, publicKey secret
+	tokens              *token.Keyring
+	lockout             *Lockout
+	sessions            alive[Actor]
+	links               alive[MonitorLink]
+	tickets             alive[Actor]
+}
+
+// NewGate makes the gate of these credentials.
+func NewGate(c Credentials) *Gate {
+	return &Gate{
+		adminKey:  secretOf(c.AdminKey),
+		publicKey: secretOf(c.PublicAPIKey),
+		tokens:    c.Tokens,
+		lockout:   NewLockout(c.AuthFailPerMinute),
+		sessions:  alive[Actor]{limit: 1024},
+		links:     alive[MonitorLink]{limit: 1024},
+		tickets:   alive[Actor]{limit: 4096},
+	}
+}
+
+// secret is the digest of a key, so that a comparison tells nothing, not even a length.
+type secret struct {
+	digest [sha256.Size]byte
+	set    bool
+}
+
+func secretOf(key string) secret { return secret{sha256.Sum256([]byte(key)), key != ""} }
+
+func (s secret) is(key string) bool {
+	digest := sha256.Sum256([]byte(key))
+	return subtle.ConstantTimeCompare(digest[:], s.digest[:]) == 1 && s.set
+}
+
+// Authenticate is whose admin request this is. An Authorization header is
+// judged alone; without one, the console cookie counts, with X-QM-CSRF on all
+// but GET and HEAD (seed 004, Admin). No credential is ever taken from the
+// URL. Any error is a *Refusal.
+func (g *Gate) Authenticate(r *http.Request, client Network, now time.Time) (Actor, error) {
+	if err := g.lockout.Check(client, now); err != nil {
+		return Actor{}, err
+	}
+	if len(r.Header["Authorization"]) > 0 {
+		return g.bearer(r, client, now)
+	}
+	actor, ok := g.console(r, now)
+	if !ok {
+		return Actor{}, absent(r)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && !hasCSRF(r) {
+		return Actor{}, refuse(CodeCSRFRequired)
+	}
+	return actor, nil
+}
+
+// bearer judges the Authorization header. What is no key at all counts as
+// none; so does a token of ours that has ended: a wall display whose link was
+// revoked guesses nothing, and must not lock its network out.
+func (g *Gate) bearer(r *http.Request, client Network, now time.Time) (Actor, error) {
+	key, ok := bearerOf(r)
+	if !ok {
+		return Actor{}, refuse(CodeUnauthorized)
+	}
+	if actor, ok := g.owner(key); ok {
+		return actor, nil
+	}
+	actor, genuine := g.monitor(key, now)
+	if actor.Role != NoRole {
+		return actor, nil
+	}
+	if !genuine {
+		g.lockout.Failed(client, now)
+	}
+	return Actor{}, refuse(CodeUnauthorized)
+}
+
+// owner is the actor of a key that may sign in to the console.
+func (g *Gate) owner(key string) (Actor, bool) {
+	if !g.adminKey.is(key) {
+		return Actor{}, false
+	}
+	return Actor{ID: "admin", Name: "admin key", Role: Owner}, true
+}
+
+// Vouch reports by nil that the request carries the key of a connector, which
+// may say for which client it asks (seed 004, Edge check, ?ip=). Any error is a
+// *Refusal. Since ADMIN_KEY vouches too, wrong keys count here as anywhere.
+func (g *Gate) Vouch(r *http.Request, client Network, now time.Time) error {
+	if err := g.lockout.Check(client, now); err != nil {
+		return err
+	}
+	if len(r.Header["Authorization"]) == 0 {
+		return absent(r)
+	}
+	key, ok := bearerOf(r)
+	if !ok {
+		return refuse(CodeUnauthorized)
+	}
+	// Both are compared, so that the time does not say which one it was.
+	public, admin := g.publicKey.is(key), g.adminKey.is(key)
+	if public || admin {
+		return nil
+	}
+	g.lockout.Failed(client, now)
+	return refuse(CodeUnauthorized)
+}
+
+// Alive reports whether an actor that was let in may stay: a stream that was
+// opened by a session or a link ends with it.
+func (g *Gate) Alive(a Actor, now time.Time) bool {
+	if a.session != "" {
+		_, ok := g.sessions.get(a.session, now)
+		return ok
+	}
+	if a.link != "" {
+		_, ok := g.links.get(a.link, now)
+		return ok
+	}
+	return a.Role != NoRole
+}
+
+// absent is the refusal of a request without a credential where one may be.
+func absent(r *http.Request) error {
+	if r.URL.Query().Has("key") {
+		return refuse(CodeCredentialInQuery)
+	}
+	return refuse(CodeUnauthorized)
+}
+
+// bearerOf is the key of the one Authorization header, if it is a Bearer's.
+func bearerOf(r *http.Request) (string, bool) {
+	values := r.Header["Authorization"]
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, key, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
+	key = strings.TrimSpace(key)
+	return key, strings.EqualFold(scheme, "Bearer") && key != ""
+}
+
+// hasCSRF reports the header that no foreign page can send without our consent.
+func hasCSRF(r *http.Request) bool { return r.Header.Get("X-QM-CSRF") != "" }
