@@ -26,8 +26,9 @@ type Options struct {
 	// Progress, if set, is called after every 10,000 records with their number so far.
 	Progress func(records int64)
 
-	check  func(*room.State) error                              // room.Check; tests replace it
-	onDraw func(v *verifier, b *room.Draw, ids []room.Identity) // told of each draw, before it is judged
+	check   func(*room.State) error                              // room.Check; tests replace it
+	onEvent func(v *verifier, r *journal.Record, e room.Event)   // told of each event, before it is judged
+	onDraw  func(v *verifier, b *room.Draw, ids []room.Identity) // told of each draw, before it is judged
 }
 
 // Report is what was verified.
@@ -220,6 +221,9 @@ func (v *verifier) record(r *journal.Record) {
 			v.found(Body, "the body of %q version %d cannot be read: %v", r.Kind, r.Version, err)
 		}
 		return
+	}
+	if v.o.onEvent != nil {
+		v.o.onEvent(v, r, e)
 	}
 	v.event(e)
 }

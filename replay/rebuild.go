@@ -1,0 +1,43 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+
+	"qm/journal"
+	"qm/projection"
+)
+
+// Rebuilt is what a rebuild came to.
+type Rebuilt struct {
+	Stream      string `json:"stream"`
+	Room        string `json:"room"`
+	Seq         int64  `json:"seq"`
+	Tickets     int    `json:"tickets"`
+	Incarnation string `json:"incarnation"`
+}
+
+// Rebuild folds a stream from its first record and puts the room in place of whatever the store holds of it, as one unit. It may be
+// done beside a running owner: a batch of the owner's that comes in between finds a hole and makes the projection anew itself. The error is a
+// *[DamageError] when the journal does not make a room; the store is left alone then.
+func Rebuild(ctx context.Context, j journal.Journal, store projection.Store, stream string) (Rebuilt, error) {
+	head, err := j.Head(ctx, stream)
+	if err != nil {
+		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", stream, err)
+	}
+	f, err := Fold(Stream(ctx, j, stream), stream, 0)
+	if err != nil {
+		return Rebuilt{}, fmt.Errorf("rebuild: %w", err)
+	}
+	if err := store.Reset(ctx, stream, head.Epoch, f.Head.Seq, f.State); err != nil {
+		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", stream, err)
+	}
+	at, err := store.Position(ctx, stream)
+	if err != nil {
+		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", stream, err)
+	}
+	return Rebuilt{
+		Stream: stream, Room: RoomID(stream), Seq: f.Head.Seq,
+		Tickets: int(f.State.Summary().LastTicket), Incarnation: at.Incarnation,
+	}, nil
+}
