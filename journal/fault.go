@@ -45,6 +45,7 @@ type Fault struct {
 
 	mu    sync.Mutex
 	armed map[Op][]*Shot
+	shots []*Shot // all that were armed since the last Disarm
 	fired map[Op]int
 }
 
@@ -72,6 +73,7 @@ func (f *Fault) Arm(op Op, mode Mode, times int) *Shot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.armed[op] = append(f.armed[op], s)
+	f.shots = append(f.shots, s)
 	return s
 }
 
@@ -82,11 +84,10 @@ func (s *Shot) Release() { s.once.Do(func() { close(s.release) }) }
 func (f *Fault) Disarm() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, shots := range f.armed {
-		for _, s := range shots {
-			s.Release()
-		}
+	for _, s := range f.shots {
+		s.Release()
 	}
+	f.shots = nil
 	clear(f.armed)
 }
 
@@ -101,7 +102,7 @@ func (f *Fault) next(op Op) *Shot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	shots := f.armed[op]
-	for len(shots) > 0 && shots[0].left == 0 { // spent, and kept until now so that Disarm could release it
+	for len(shots) > 0 && shots[0].left == 0 { // spent
 		shots = shots[1:]
 	}
 	f.armed[op] = shots

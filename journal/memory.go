@@ -17,16 +17,16 @@ type Memory struct {
 
 	mu      sync.RWMutex // never held while calling out
 	streams map[string]*stream
+	snaps   map[string]Snapshot
 	vault   map[string]map[string][]byte
 }
 
-// stream is the head row, the records and the snapshot of one stream.
+// stream is the head and the records of one stream.
 type stream struct {
 	head    Head
 	owner   string    // "" when nobody holds the lease
 	expires time.Time // of the lease
 	pages   [][]Record
-	snap    *Snapshot
 }
 
 // pageSize is how many records share an allocation. Pages keep a long stream from being copied as it grows, and record
@@ -43,7 +43,7 @@ func NewMemory() *Memory { return NewMemoryAt(time.Now) }
 
 // NewMemoryAt is NewMemory with another clock for the leases; now must be safe for concurrent use.
 func NewMemoryAt(now func() time.Time) *Memory {
-	return &Memory{now: now, streams: map[string]*stream{}, vault: map[string]map[string][]byte{}}
+	return &Memory{now: now, streams: map[string]*stream{}, snaps: map[string]Snapshot{}, vault: map[string]map[string][]byte{}}
 }
 
 // Acquire implements [Journal].
@@ -250,8 +250,8 @@ func (m *Memory) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 	snap.State = bytes.Clone(snap.State)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.stream(snap.Stream); s.snap == nil || s.snap.Seq < snap.Seq {
-		s.snap = &snap
+	if m.snaps[snap.Stream].Seq < snap.Seq {
+		m.snaps[snap.Stream] = snap
 	}
 	return nil
 }
@@ -263,13 +263,9 @@ func (m *Memory) LoadSnapshot(ctx context.Context, name string) (Snapshot, bool,
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	s := m.streams[name]
-	if s == nil || s.snap == nil {
-		return Snapshot{}, false, nil
-	}
-	snap := *s.snap
+	snap, ok := m.snaps[name]
 	snap.State = bytes.Clone(snap.State)
-	return snap, true, nil
+	return snap, ok, nil
 }
 
 // Ping implements [Journal].
