@@ -6,14 +6,13 @@ import (
 )
 
 const (
-	indexSegmentSlots = 1024 // the most a segment grows to before it splits in two
-	indexSplitSlots   = 640  // what each half starts with
+	indexSegmentSlots = 1024 // a segment that would grow beyond this splits in two instead
 	indexFirstSlots   = 16
 	indexMaxDepth     = 20 // beyond this a segment only grows: digests that collide so far will not part by splitting
 )
 
 // holderIndex finds a holder's place: the ticket or handle of a digest (domain.md rule 9, one place per holder). It
-// stores references alone, five bytes a slot, and asks the caller for the holder behind one, so a holder costs 6 to 10
+// stores references alone, six bytes a slot, and asks the caller for the holder behind one, so a holder costs 7 to 10
 // bytes and the digest is kept once, in the column where it lives anyway (architecture.md, "Line").
 //
 // The table is a directory of small segments, each open-addressed with linear probing. A full segment splits in two by
@@ -30,7 +29,7 @@ type holderIndex struct {
 
 type indexSegment struct {
 	refs  []uint32 // 0 is an empty slot
-	tags  []uint8  // eight bits of the hash, so that of is asked about one stranger in 256 and not about each
+	tags  []uint16 // of the hash; says where a reference belongs, and spares asking for the holders of strangers
 	used  int
 	depth uint8 // how many bits of the hash all references here have in common
 }
@@ -45,7 +44,7 @@ func (x *holderIndex) Get(h Holder, of func(ref uint32) Holder) (uint32, bool) {
 	}
 	hash := hashHolder(h)
 	s := x.segment(hash)
-	if slot, found := s.find(h, hash, of); found {
+	if slot, found := s.find(h, indexTag(hash), of); found {
 		return s.refs[slot], true
 	}
 	return 0, false
@@ -61,7 +60,7 @@ func (x *holderIndex) Put(h Holder, ref uint32, of func(ref uint32) Holder) (rep
 	}
 	hash := hashHolder(h)
 	s := x.segment(hash)
-	slot, found := s.find(h, hash, of)
+	slot, found := s.find(h, indexTag(hash), of)
 	if found {
 		replaced, s.refs[slot] = s.refs[slot], ref
 		return replaced
@@ -69,7 +68,7 @@ func (x *holderIndex) Put(h Holder, ref uint32, of func(ref uint32) Holder) (rep
 	for s.full() {
 		x.makeRoom(s, hash, of)
 		s = x.segment(hash)
-		slot = s.free(hash)
+		slot = s.free(indexTag(hash))
 	}
 	s.refs[slot], s.tags[slot] = ref, indexTag(hash)
 	s.used++
@@ -84,12 +83,12 @@ func (x *holderIndex) Delete(h Holder, of func(ref uint32) Holder) (uint32, bool
 	}
 	hash := hashHolder(h)
 	s := x.segment(hash)
-	slot, found := s.find(h, hash, of)
+	slot, found := s.find(h, indexTag(hash), of)
 	if !found {
 		return 0, false
 	}
 	ref := s.refs[slot]
-	s.vacate(slot, of)
+	s.vacate(slot)
 	x.count--
 	if x.count == 0 {
 		x.Clear()
@@ -106,11 +105,11 @@ func (x *holderIndex) segment(hash uint64) *indexSegment {
 
 // makeRoom grows the full segment s of the given hash, or splits it in two.
 func (x *holderIndex) makeRoom(s *indexSegment, hash uint64, of func(uint32) Holder) {
-	if len(s.refs) < indexSegmentSlots || s.depth >= indexMaxDepth {
-		grown := newIndexSegment(len(s.refs)*3/2, s.depth)
-		for _, ref := range s.refs {
+	if slots := len(s.refs) * 4 / 3; slots <= indexSegmentSlots || s.depth >= indexMaxDepth {
+		grown := newIndexSegment(slots, s.depth)
+		for slot, ref := range s.refs {
 			if ref != 0 {
-				grown.insert(ref, hashHolder(of(ref)))
+				grown.insert(ref, s.tags[slot])
 			}
 		}
 		*s = *grown
@@ -125,26 +124,23 @@ func (x *holderIndex) makeRoom(s *indexSegment, hash uint64, of func(uint32) Hol
 		x.bits++
 	}
 	depth := s.depth + 1
-	var hashes []uint64
-	var halves [2]int
-	for _, ref := range s.refs {
-		if ref != 0 {
-			hashes = append(hashes, hashHolder(of(ref)))
-			halves[hashes[len(hashes)-1]>>(64-depth)&1]++
+	upper := make([]bool, len(s.refs)) // whose next bit is set
+	uppers := 0
+	for slot, ref := range s.refs {
+		if ref != 0 && hashHolder(of(ref))>>(64-depth)&1 == 1 {
+			upper[slot] = true
+			uppers++
 		}
 	}
-	low, high := newIndexSegment(slotsFor(halves[0]), depth), newIndexSegment(slotsFor(halves[1]), depth)
-	next := 0
-	for _, ref := range s.refs {
-		if ref == 0 {
-			continue
+	low, high := newIndexSegment(slotsFor(s.used-uppers), depth), newIndexSegment(slotsFor(uppers), depth)
+	for slot, ref := range s.refs {
+		switch {
+		case ref == 0:
+		case upper[slot]:
+			high.insert(ref, s.tags[slot])
+		default:
+			low.insert(ref, s.tags[slot])
 		}
-		half := low
-		if hashes[next]>>(64-depth)&1 == 1 {
-			half = high
-		}
-		half.insert(ref, hashes[next])
-		next++
 	}
 	span := 1 << (x.bits - depth) // entries of the directory for each half
 	first := int(hash>>1>>(63-x.bits)) &^ (2*span - 1)
@@ -154,29 +150,25 @@ func (x *holderIndex) makeRoom(s *indexSegment, hash uint64, of func(uint32) Hol
 	}
 }
 
-// slotsFor is the size of a half that holds n already: not full, and not below what a half starts with.
-func slotsFor(n int) int {
-	return max(indexSplitSlots, n*3/2)
-}
+// slotsFor is the size of a half that holds n already and is to take some more.
+func slotsFor(n int) int { return max(indexFirstSlots, n*11/8) }
 
 func newIndexSegment(slots int, depth uint8) *indexSegment {
-	return &indexSegment{refs: make([]uint32, slots), tags: make([]uint8, slots), depth: depth}
+	return &indexSegment{refs: make([]uint32, slots), tags: make([]uint16, slots), depth: depth}
 }
 
 // full says whether one more would make more than 13 of 16 slots taken: where probing gets long.
 func (s *indexSegment) full() bool { return (s.used+1)*16 > len(s.refs)*13 }
 
-// home is the slot where a hash belongs. It goes by other bits than the directory, or all would crowd at one end.
-func (s *indexSegment) home(hash uint64) int {
-	return int(uint64(uint32(hash>>8)) * uint64(len(s.refs)) >> 32)
-}
+// home is the slot where a tag belongs.
+func (s *indexSegment) home(tag uint16) int { return int(uint64(tag) * uint64(len(s.refs)) >> 16) }
 
-func indexTag(hash uint64) uint8 { return uint8(hash) }
+// indexTag is the low end of a hash; the directory goes by the high end.
+func indexTag(hash uint64) uint16 { return uint16(hash) }
 
 // find is the slot of a holder, or the empty slot where it would go.
-func (s *indexSegment) find(h Holder, hash uint64, of func(uint32) Holder) (slot int, found bool) {
-	tag := indexTag(hash)
-	for slot = s.home(hash); s.refs[slot] != 0; {
+func (s *indexSegment) find(h Holder, tag uint16, of func(uint32) Holder) (slot int, found bool) {
+	for slot = s.home(tag); s.refs[slot] != 0; {
 		if s.tags[slot] == tag && of(s.refs[slot]) == h {
 			return slot, true
 		}
@@ -187,9 +179,9 @@ func (s *indexSegment) find(h Holder, hash uint64, of func(uint32) Holder) (slot
 	return slot, false
 }
 
-// free is the empty slot where a hash would go.
-func (s *indexSegment) free(hash uint64) int {
-	slot := s.home(hash)
+// free is the empty slot where a tag would go.
+func (s *indexSegment) free(tag uint16) int {
+	slot := s.home(tag)
 	for s.refs[slot] != 0 {
 		if slot++; slot == len(s.refs) {
 			slot = 0
@@ -198,14 +190,14 @@ func (s *indexSegment) free(hash uint64) int {
 	return slot
 }
 
-func (s *indexSegment) insert(ref uint32, hash uint64) {
-	slot := s.free(hash)
-	s.refs[slot], s.tags[slot] = ref, indexTag(hash)
+func (s *indexSegment) insert(ref uint32, tag uint16) {
+	slot := s.free(tag)
+	s.refs[slot], s.tags[slot] = ref, tag
 	s.used++
 }
 
 // vacate empties a slot and moves back what had been pushed behind it, so that no tombstones are left.
-func (s *indexSegment) vacate(slot int, of func(uint32) Holder) {
+func (s *indexSegment) vacate(slot int) {
 	n := len(s.refs)
 	hole := slot
 	for {
@@ -216,7 +208,7 @@ func (s *indexSegment) vacate(slot int, of func(uint32) Holder) {
 		if ref == 0 {
 			break
 		}
-		home := s.home(hashHolder(of(ref)))
+		home := s.home(s.tags[slot])
 		if (slot-home+n)%n >= (slot-hole+n)%n {
 			s.refs[hole], s.tags[hole] = ref, s.tags[slot]
 			hole = slot
