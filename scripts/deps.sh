@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the real parts that the tests run against, and only those that are missing:
-# PostgreSQL, Valkey and Chromium from the distribution (Debian 12 and 13).
+# PostgreSQL, Valkey, Chromium and the C compiler of the race detector, from the distribution
+# (Debian 12 and 13).
 #
 # A part counts as present when its program is found or, for the two servers, when
 # QM_TEST_POSTGRES_URL or QM_TEST_VALKEY_URL names one that runs elsewhere.
@@ -12,12 +13,14 @@ have_postgres() {
   compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
 }
 have_valkey() { [ -n "${QM_TEST_VALKEY_URL:-}" ] || command -v valkey-server >/dev/null; }
+have_compiler() { command -v gcc >/dev/null || command -v cc >/dev/null; }
 have_chromium() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; }
 
 missing=()
 have_postgres || missing+=(postgresql)
 have_valkey || missing+=(valkey-server)
 have_chromium || missing+=(chromium)
+have_compiler || missing+=(gcc libc6-dev)
 [ "${#missing[@]}" -eq 0 ] && exit 0
 
 refuse() {

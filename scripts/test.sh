@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# The whole suite against the real parts: installs what is missing, starts one Postgres and one
+# Valkey for all packages, vets, tests, and tests again under the race detector where goroutines live.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+command -v go >/dev/null || { echo "test: install Go 1.26 or newer" >&2; exit 1; }
+scripts/deps.sh
+
+if [ -z "${QM_TEST_POSTGRES_URL:-}" ] || [ -z "${QM_TEST_VALKEY_URL:-}" ]; then
+  . scripts/servers.sh
+  dir=$(mktemp -d)
+  chmod 755 "$dir" # The servers' user has to pass through it.
+  trap 'servers_stop; rm -rf "$dir"' EXIT
+  trap 'exit 130' INT TERM
+  servers_start "$dir" volatile
+  export QM_TEST_POSTGRES_URL=${QM_TEST_POSTGRES_URL:-$POSTGRES_URL}
+  export QM_TEST_VALKEY_URL=${QM_TEST_VALKEY_URL:-$VALKEY_URL}
+fi
+
+go vet ./...
+go test -timeout 8m ./...
+
+concurrent=()
+for package in engine httpapi projection journal; do
+  [ -n "$(find "$package" -name '*_test.go' -print -quit 2>/dev/null)" ] && concurrent+=("./$package/...")
+done
+if [ "${#concurrent[@]}" -gt 0 ]; then
+  go test -race -timeout 8m "${concurrent[@]}"
+fi
