@@ -49,7 +49,8 @@ func DrawSeed(secret, head [32]byte) (seed [32]byte) {
 // has a second place before each has its first.
 func DrawOrder(seed [32]byte, ids []Identity) []uint32 {
 	stream := rand.NewChaCha8(seed)
-	entries, ends := groupEntries(ids)
+	order := make([]uint32, len(ids))
+	entries, ends := groupEntries(ids, order)
 
 	var rounds []uint32 // size of each round, then where the next item of it goes
 	start := uint32(0)
@@ -68,7 +69,6 @@ func DrawOrder(seed [32]byte, ids []Identity) []uint32 {
 		rounds[r] = next
 		next += size
 	}
-	order := make([]uint32, len(ids))
 	start = 0
 	for _, end := range ends {
 		for r, entry := range entries[start:end] {
@@ -85,8 +85,9 @@ func DrawOrder(seed [32]byte, ids []Identity) []uint32 {
 	return order
 }
 
-// groupEntries lists the indexes of ids group by group, and where each group ends.
-func groupEntries(ids []Identity) (entries, ends []uint32) {
+// groupEntries lists the indexes of ids group by group, and where each group ends. It scribbles on groupOf, which is as
+// long as ids: in a large draw fresh memory costs as much as the work.
+func groupEntries(ids []Identity, groupOf []uint32) (entries, ends []uint32) {
 	type slot struct {
 		id    Identity
 		group uint32
@@ -96,7 +97,7 @@ func groupEntries(ids []Identity) (entries, ends []uint32) {
 	shift := uint(64 - bits.Len(uint(len(ids)/2|15)))
 	table := make([]slot, 1<<(64-shift))
 	used := 0
-	groupOf := make([]uint32, len(ids))
+	ends = make([]uint32, 0, len(ids)/2+1)
 	for i, id := range ids {
 		if id == 0 {
 			groupOf[i] = uint32(len(ends))
