@@ -14,13 +14,16 @@ if [ "$(id -u)" -eq 0 ]; then
   id "$server_user" >/dev/null 2>&1 || server_user=nobody
 fi
 
-as_server() {
+# Puts the command into the place of the shell, so that a job's process id is the server's own. The
+# session of its own matters at an interrupt from the terminal, which then ends what uses the servers
+# first, and our trap ends them.
+become_server() {
   if [ -n "$server_user" ]; then
-    setpriv --reuid="$server_user" --regid="$(id -g "$server_user")" --init-groups "$@"
-  else
-    "$@"
+    exec setpriv --reuid="$server_user" --regid="$(id -g "$server_user")" --init-groups setsid "$@"
   fi
+  exec setsid "$@"
 }
+as_server() { (become_server "$@"); }
 
 fail() {
   echo "$(basename "$0"): $*" >&2
@@ -83,10 +86,8 @@ servers_start() {
   options=(-c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300 -c shared_buffers=64MB)
   [ "$durability" = durable ] || options+=(-c fsync=off -c full_page_writes=off)
 
-  # In sessions of their own: an interrupt at the terminal ends what uses the servers first, and then
-  # our trap ends them.
   port=$(free_port)
-  as_server setsid "$programs/postgres" -D "$dir/postgres/data" -p "$port" "${options[@]}" \
+  become_server "$programs/postgres" -D "$dir/postgres/data" -p "$port" "${options[@]}" \
     >"$dir/postgres.log" 2>&1 </dev/null &
   postgres_pid=$!
   wait_for PostgreSQL "$postgres_pid" "$dir/postgres.log" \
@@ -95,7 +96,7 @@ servers_start() {
 
   # Valkey keeps nothing: whatever is in it is rebuilt from the journal.
   port=$(free_port)
-  as_server setsid valkey-server --bind 127.0.0.1 --port "$port" --dir "$dir/valkey" --save '' --appendonly no \
+  become_server valkey-server --bind 127.0.0.1 --port "$port" --dir "$dir/valkey" --save '' --appendonly no \
     --maxmemory-policy noeviction >"$dir/valkey.log" 2>&1 </dev/null &
   valkey_pid=$!
   wait_for Valkey "$valkey_pid" "$dir/valkey.log" valkey_ready "$port"
@@ -103,8 +104,13 @@ servers_start() {
 }
 
 servers_stop() {
+  local pid deadline=$((SECONDS + 20))
   [ -z "$valkey_pid" ] || kill -TERM "$valkey_pid" 2>/dev/null || true
   [ -z "$postgres_pid" ] || kill -INT "$postgres_pid" 2>/dev/null || true
-  wait ${valkey_pid:+"$valkey_pid"} ${postgres_pid:+"$postgres_pid"} 2>/dev/null || true
+  for pid in $valkey_pid $postgres_pid; do
+    while kill -0 "$pid" 2>/dev/null && [ "$SECONDS" -lt "$deadline" ]; do sleep 0.05; done
+    kill -KILL "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+  done
   postgres_pid= valkey_pid=
 }
