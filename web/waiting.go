@@ -211,16 +211,16 @@ func newWaitingView(p WaitingPage) waitingView {
 	}
 	v.figures(f)
 	v.NextKey, v.Fair = "next.close", v.Say("fair.fifo")
-	if f.Scheduled {
+	switch {
+	case f.Passed:
+		v.NextKey = "next.turn"
+	case f.Scheduled:
 		v.NextKey = "next.scheduled"
 	}
 	if f.Scheduled || p.Drawn {
 		v.Fair = v.Say("fair.draw")
-		v.ProofURL = p.BasePath + "/api/v1/rooms/" + url.PathEscape(p.RoomID)
 	}
-	if v.ProofURL == "" {
-		v.ProofURL = p.BasePath + "/api/v1/rooms/" + url.PathEscape(p.RoomID)
-	}
+	v.ProofURL = p.BasePath + "/api/v1/rooms/" + url.PathEscape(p.RoomID)
 
 	// Without JavaScript the page looks again by itself; the first look, which
 	// takes the place, follows at once.

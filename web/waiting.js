@@ -181,7 +181,7 @@ function render() {
 
   const done = frame?.passed ? 1 : place.done || 0;
   const percent = Math.floor(done * 100);
-  $("fill").style.transform = `scaleX(${done})`;
+  $("fill").style.transform = `translateX(${(words.dir === "rtl" ? 100 : -100) * (1 - done)}%)`;
   $("bar").setAttribute("aria-valuenow", percent);
   const part = done === 1 ? say("progress.done") : percent ? say("progress.part", { n: percent }) : say("progress.start");
   $("bar").setAttribute("aria-valuetext", part);
@@ -192,13 +192,13 @@ function render() {
   if (target) go.href = target;
   else go.removeAttribute("href");
   text($("again"), say(fate === "left" ? "rejoin" : "again"));
-  text($("next"), say(frame?.scheduled ? "next.scheduled" : "next.close"));
+  text($("next"), say(DOOR.has(s) ? "next.turn" : frame?.scheduled ? "next.scheduled" : "next.close"));
   text($("fair"), say(frame?.scheduled || cfg.drawn || drawnUntil ? "fair.draw" : "fair.fifo"));
   $("proof").hidden = !(frame?.scheduled || cfg.drawn || drawnUntil);
   const ref = frame?.ref || cfg.ref || "";
   text($("ref"), ref);
   $("refWrap").classList.toggle("none", !ref);
-  $("leave").classList.toggle("none", !frame || frame.passed);
+  $("leave").classList.toggle("none", !frame || !!frame.passed);
 
   const label = { turn: say("turn.h"), bypass: say("bypass.h") }[s];
   document.title = `${label || (prequeue ? $("big").textContent : position !== null ? number.format(position) : say(s + ".h"))} · ${cfg.roomName}`;
@@ -242,7 +242,7 @@ function speak(s, position) {
 let asked = false; // the visitor wants a notification
 function tell() {
   try {
-    navigator.vibrate?.(200);
+    if (navigator.userActivation?.hasBeenActive) navigator.vibrate?.(200);
     if (asked && document.hidden) new Notification(say("turn.h"), { body: cfg.roomName, tag: "qm-" + roomId });
   } catch {} // not allowed here; the page itself says it
 }
