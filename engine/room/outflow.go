@@ -9,34 +9,73 @@ const maxSlice Instant = 1000
 
 // Meter is the outflow's clock as the room's present owner reads it. It is not state: an owner that dies takes
 // its uncounted fraction of a pass along.
+//
+// It counts each stretch of time under what held during it, so it must hear of every change: After follows each decision.
 type Meter struct {
 	Credit int64   // ticket-milliseconds earned and not spent
 	at     Instant // up to when it was counted
+	fresh  int64   // the part of Credit earned since the last Advance
+	rate   int64   // what each millisecond since at earns; 0 while the clock stands
+	limit  int64   // what may be kept while nobody can be passed
+	idle   bool    // nobody can be passed since at
 }
 
 // NewMeter starts a meter where the room's events left the credit. Nothing is earned for the time before now.
-func NewMeter(s *State, now Instant) Meter { return Meter{Credit: s.credit, at: now} }
-
-// Advance counts the time since the last call, at most a second of it, at the room's rate. What was left over from the
-// tick before is capped first: credit that could have been spent is below PassCost by then, so whatever exceeds the cap
-// was earned while nobody was passable or no slot was free, and is forgiven.
-func (m *Meter) Advance(s *State, now Instant) {
-	elapsed := min(max(now-m.at, 0), maxSlice)
-	m.at = max(m.at, now)
-	if s.flowing() {
-		m.Credit = min(m.Credit, s.creditCap()) + s.settings.RatePerMinute*int64(elapsed)
-	}
+func NewMeter(s *State, now Instant) Meter {
+	m := Meter{Credit: s.credit, at: now}
+	m.look(s)
+	return m
 }
 
-// After puts the meter where the applied events left the credit, if they say.
+// Advance counts the time since the last call, at most a second of it, before a tick or an operator's command. What was left over from the
+// Advance before is capped first: credit that could have been spent is below PassCost by then, so whatever exceeds the cap
+// was earned while only ghosts waited, and is forgiven.
+func (m *Meter) Advance(s *State, now Instant) {
+	m.Credit = min(m.Credit-m.fresh, m.limit) + m.fresh
+	m.count(now)
+	m.fresh = 0
+	m.look(s)
+}
+
+// After counts up to the events, under what held before them, and goes on under what holds now. Where they say what credit is
+// left, that is it.
 func (m *Meter) After(s *State, events []Event) {
+	if len(events) == 0 {
+		return
+	}
+	m.count(s.at)
 	for _, e := range events {
 		switch e.Body.(type) {
 		case *Pass, *Configure, *StateChange, *Create, *Close, *Delete:
-			m.Credit = s.credit
-			return
+			m.Credit, m.fresh = s.credit, 0
 		}
 	}
+	m.look(s)
+}
+
+// count adds what the time up to now has earned.
+func (m *Meter) count(now Instant) {
+	earned := m.rate * int64(min(max(now-m.at, 0), maxSlice))
+	m.at = max(m.at, now)
+	m.Credit += earned
+	m.fresh += earned
+	if m.idle {
+		m.Credit = min(m.Credit, m.limit)
+		m.fresh = min(m.fresh, m.Credit)
+	}
+}
+
+// look notes what holds from now on.
+func (m *Meter) look(s *State) {
+	m.rate, m.limit, m.idle = 0, 0, true
+	if !s.exists {
+		return
+	}
+	if s.flowing() {
+		m.rate = s.settings.RatePerMinute
+	}
+	m.limit = s.creditCap()
+	m.idle = s.line.Len() == 0 || s.slotsLeft() <= 0
 }
 
 // flowing says whether the clock passes anybody now.
