@@ -1,0 +1,415 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"qm/engine/room"
+)
+
+// signIn begins a console session (seed 004, POST /api/admin/session).
+func (s *Server) signIn(x *exchange) error {
+	body, err := x.object(adminBody, false)
+	if err != nil {
+		return err
+	}
+	if err := body.only("key"); err != nil {
+		return err
+	}
+	key, _, err := body.text("key", "invalid_key")
+	if err != nil {
+		return err
+	}
+	actor, cookie, err := s.o.Gate.SignIn(x.r, key, x.network, s.secure(x.r), x.now)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(x.w, cookie)
+	b := append(x.buf[:0], `{"ok":true`...)
+	b = appendText(b, "name", actor.Name)
+	b = appendText(b, "role", actor.Role.String())
+	b = appendInt(b, "expiresInSec", int64(cookie.MaxAge))
+	x.buf = append(b, '}')
+	x.json(http.StatusOK)
+	return nil
+}
+
+// signOut ends it, on the server too.
+func (s *Server) signOut(x *exchange) error {
+	cookie, err := s.o.Gate.SignOut(x.r, s.secure(x.r), x.now)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(x.w, cookie)
+	return s.ok(x)
+}
+
+// mintTicket makes a single-use ticket for the console's stream: EventSource cannot send a header.
+func (s *Server) mintTicket(x *exchange) error {
+	if _, err := x.object(adminBody, true); err != nil {
+		return err
+	}
+	b := append(x.buf[:0], `{"ticket":`...)
+	b = appendString(b, s.o.Gate.MintTicket(x.actor, x.now))
+	b = append(b, `,"expiresInSec":30}`...)
+	x.buf = b
+	x.json(http.StatusOK)
+	return nil
+}
+
+func (s *Server) ok(x *exchange) error {
+	x.buf = append(x.buf[:0], `{"ok":true}`...)
+	x.json(http.StatusOK)
+	return nil
+}
+
+// listRooms is every room with its live figures.
+func (s *Server) listRooms(x *exchange) error {
+	at := room.Instant(x.ms())
+	list, err := s.allStats(x.r.Context(), at)
+	if err != nil {
+		return err
+	}
+	b := append(x.buf[:0], `{"rooms":[`...)
+	for i := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, list[i].json...)
+	}
+	b = append(b, ']')
+	b = appendTotals(b, list, at)
+	b = appendInt(b, "now", int64(at))
+	x.buf = append(b, '}')
+	x.json(http.StatusOK)
+	return nil
+}
+
+// oneRoom is one of them.
+func (s *Server) oneRoom(x *exchange) error {
+	if err := s.named(x); err != nil {
+		return err
+	}
+	return s.answerRoom(x, http.StatusOK)
+}
+
+// named refuses a path whose room id cannot be one.
+func (s *Server) named(x *exchange) error {
+	if !validRoomID(x.id) {
+		return refuseField("invalid_room_id", "id", "")
+	}
+	return nil
+}
+
+// answerRoom answers with a room's stats, after any change to it.
+func (s *Server) answerRoom(x *exchange, status int) error {
+	sum, pos, err := s.summary(x.r.Context(), x.id)
+	if err != nil {
+		return err
+	}
+	x.buf = appendStats(x.buf[:0], x.id, &sum, pos.Seq, room.Instant(x.ms()))
+	x.json(status)
+	return nil
+}
+
+// alone runs one change of a room's settings at a time, so that two of them do not undo each other: each replaces all settings.
+func (s *Server) alone(id string, run func() error) error {
+	mu, _ := s.settings.LoadOrStore(id, new(sync.Mutex))
+	mu.(*sync.Mutex).Lock()
+	defer mu.(*sync.Mutex).Unlock()
+	return run()
+}
+
+// saveRoom creates or updates a room (seed 004, POST /api/admin/rooms). Everything is judged before anything is done.
+func (s *Server) saveRoom(x *exchange) error {
+	body, err := x.object(adminBody, false)
+	if err != nil {
+		return err
+	}
+	if raw, ok := body.find("redacted"); ok && string(raw) == "true" {
+		return refuseField("redacted_shape", "redacted", "")
+	}
+	if err := body.only(writable...); err != nil {
+		return err
+	}
+	id, ok, err := body.text("id", "invalid_room_id")
+	if err != nil {
+		return err
+	}
+	if !ok || !validRoomID(id) {
+		return refuseField("invalid_room_id", "id", "")
+	}
+	x.id = id
+	ctx := x.r.Context()
+	return s.alone(id, func() error {
+		sum, _, err := s.summary(ctx, id)
+		switch {
+		case isNoRoom(err):
+			if err := s.createRoom(x, body); err != nil {
+				return err
+			}
+			return s.answerRoom(x, http.StatusCreated)
+		case err != nil:
+			return err
+		}
+		if err := s.updateRoom(x, body, &sum); err != nil {
+			return err
+		}
+		return s.answerRoom(x, http.StatusOK)
+	})
+}
+
+func (s *Server) createRoom(x *exchange, body object) error {
+	ctx := x.r.Context()
+	c, err := readChange(body, room.DefaultSettings(), x.now)
+	if err != nil {
+		return err
+	}
+	if c.set.TargetURL == "" {
+		return refuseField("invalid_target_url", "targetUrl", "")
+	}
+	if c.set.Name == "" {
+		c.set.Name = x.id
+	}
+	mode := room.Active
+	if c.mode != "" {
+		mode = c.mode
+	}
+	if _, err := s.o.Engine.Do(ctx, x.id, x.actor.ID, room.NewRoom{Settings: c.set, Mode: mode}); err != nil {
+		return err
+	}
+	if c.opens && !c.opensAt.IsZero() {
+		_, err = s.o.Engine.Schedule(ctx, x.id, x.actor.ID, c.opensAt)
+	}
+	return err
+}
+
+func (s *Server) updateRoom(x *exchange, body object, sum *room.Summary) error {
+	c, err := readChange(body, *sum.Settings, x.now)
+	if err != nil {
+		return err
+	}
+	if !c.changed && c.mode == "" && !c.opens {
+		return refuse("nothing_to_change")
+	}
+	return s.carryOut(x, &c, sum)
+}
+
+// carryOut does what a change asks, in an order in which nobody slips through: settings first, then the doors, then the state.
+func (s *Server) carryOut(x *exchange, c *change, sum *room.Summary) error {
+	ctx := x.r.Context()
+	if c.changed {
+		if _, err := s.o.Engine.Do(ctx, x.id, x.actor.ID, room.Reconfigure{Settings: c.set}); err != nil {
+			return err
+		}
+	}
+	if c.opens && (!c.opensAt.IsZero() || sum.OpensAt != 0) {
+		if _, err := s.o.Engine.Schedule(ctx, x.id, x.actor.ID, c.opensAt); err != nil {
+			return err
+		}
+	}
+	if c.mode != "" && c.mode != sum.Mode {
+		if _, err := s.o.Engine.Do(ctx, x.id, x.actor.ID, room.SetMode{Mode: c.mode}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteRoom ends everything live in the room, and the room.
+func (s *Server) deleteRoom(x *exchange) error {
+	if err := s.named(x); err != nil {
+		return err
+	}
+	if err := s.alone(x.id, func() error { return s.do(x, room.DeleteRoom{}) }); err != nil {
+		return err
+	}
+	return s.ok(x)
+}
+
+func (s *Server) do(x *exchange, c room.Command) error {
+	_, err := s.o.Engine.Do(x.r.Context(), x.id, x.actor.ID, c)
+	return err
+}
+
+// command reads the body of a room's command: a known room, known fields only.
+func (s *Server) command(x *exchange, optional bool, fields ...string) (object, error) {
+	if err := s.named(x); err != nil {
+		return nil, err
+	}
+	body, err := x.object(adminBody, optional)
+	if err != nil {
+		return nil, err
+	}
+	return body, body.only(fields...)
+}
+
+// setState is POST …/state {state}.
+func (s *Server) setState(x *exchange) error {
+	body, err := s.command(x, false, "state")
+	if err != nil {
+		return err
+	}
+	r := reader{o: body}
+	var mode room.Mode
+	if r.state(&mode); r.err != nil {
+		return r.err
+	}
+	if mode == "" {
+		return refuseField("invalid_state", "state", "")
+	}
+	if err := s.do(x, room.SetMode{Mode: mode}); err != nil {
+		return err
+	}
+	return s.answerRoom(x, http.StatusOK)
+}
+
+// setRate is POST …/rate {ratePerMinute}, from this instant on.
+func (s *Server) setRate(x *exchange) error {
+	body, err := s.command(x, false, "ratePerMinute", "rate")
+	if err != nil {
+		return err
+	}
+	return s.alone(x.id, func() error {
+		sum, _, err := s.summary(x.r.Context(), x.id)
+		if err != nil {
+			return err
+		}
+		set := *sum.Settings
+		r := reader{o: body}
+		if r.rate(&set.RatePerMinute); r.err != nil {
+			return r.err
+		}
+		if r.named == 0 {
+			return refuseField("invalid_rate_per_minute", "ratePerMinute", "")
+		}
+		if err := s.do(x, room.Reconfigure{Settings: set}); err != nil {
+			return err
+		}
+		return s.answerRoom(x, http.StatusOK)
+	})
+}
+
+// maxFlush is how many one flush may let in.
+const maxFlush = 1_000_000
+
+// flush is POST …/flush {count}: the first count in line pass now.
+func (s *Server) flush(x *exchange) error {
+	body, err := s.command(x, false, "count")
+	if err != nil {
+		return err
+	}
+	raw, _ := body.find("count")
+	n, ok := whole(raw)
+	if !ok || n < 1 || n > maxFlush {
+		return refuseField("invalid_count", "count", "")
+	}
+	a, err := s.o.Engine.Do(x.r.Context(), x.id, x.actor.ID, room.Flush{Count: int(n)})
+	if err != nil {
+		return err
+	}
+	flushed := 0
+	for _, e := range a.Events {
+		if pass, ok := e.Body.(*room.Pass); ok {
+			for _, span := range pass.Spans {
+				flushed += int(span[1]-span[0]) + 1
+			}
+		}
+	}
+	return s.answerStats(x, func(b []byte) []byte { return appendInt(b, "flushed", int64(flushed)) })
+}
+
+// schedule is POST …/schedule {opensAt?, preQueueMaxPerIp?}; each is applied only if present.
+func (s *Server) schedule(x *exchange) error {
+	body, err := s.command(x, false, "opensAt", "preQueueMaxPerIp")
+	if err != nil {
+		return err
+	}
+	return s.alone(x.id, func() error {
+		sum, _, err := s.summary(x.r.Context(), x.id)
+		if err != nil {
+			return err
+		}
+		c := change{set: *sum.Settings}
+		r := reader{o: body}
+		r.limit("preQueueMaxPerIp", "invalid_pre_queue_max_per_ip", &c.set.PreQueueMaxPerIP, 1, 100_000)
+		c.opens = r.opening(&c.opensAt, x.now)
+		c.changed = r.named > 0
+		if r.err != nil {
+			return r.err
+		}
+		if !c.changed && !c.opens || !c.changed && c.opensAt.IsZero() && sum.OpensAt == 0 {
+			return refuse("nothing_to_change")
+		}
+		if err := s.carryOut(x, &c, &sum); err != nil {
+			return err
+		}
+		return s.answerRoom(x, http.StatusOK)
+	})
+}
+
+// eject is POST …/eject {ticket}: the pass or door session is revoked, and its holder gets a place at the back.
+func (s *Server) eject(x *exchange) error {
+	body, err := s.command(x, false, "ticket")
+	if err != nil {
+		return err
+	}
+	raw, _ := body.find("ticket")
+	n, ok := whole(raw)
+	if !ok || n < 1 || n > 1<<32-1 {
+		return refuseField("invalid_ticket", "ticket", "")
+	}
+	a, err := s.o.Engine.Do(x.r.Context(), x.id, x.actor.ID, room.EjectTicket{Ticket: room.Ticket(n)})
+	if err != nil {
+		return err
+	}
+	return s.answerStats(x, func(b []byte) []byte {
+		b = appendInt(b, "ejected", n)
+		for _, e := range a.Events {
+			if eject, ok := e.Body.(*room.Eject); ok {
+				b = appendInt(b, "ticket", int64(eject.To))
+			}
+		}
+		return b
+	})
+}
+
+// purge is POST …/purge: the backlog goes, nobody is admitted (seed 004).
+func (s *Server) purge(x *exchange) error {
+	if _, err := s.command(x, true); err != nil {
+		return err
+	}
+	a, err := s.o.Engine.Do(x.r.Context(), x.id, x.actor.ID, room.PurgeLine{})
+	if err != nil {
+		return err
+	}
+	waiting, preQueue := 0, 0
+	for _, e := range a.Events {
+		if p, ok := e.Body.(*room.Purge); ok {
+			waiting += p.Waiting
+			preQueue += p.PreQueue
+		}
+	}
+	return s.answerStats(x, func(b []byte) []byte {
+		b = appendInt(b, "purged", int64(waiting+preQueue))
+		return appendInt(b, "preQueue", int64(preQueue))
+	})
+}
+
+// answerStats answers {ok, …, stats}.
+func (s *Server) answerStats(x *exchange, more func([]byte) []byte) error {
+	ctx, stop := context.WithTimeout(x.r.Context(), time.Second)
+	defer stop()
+	b := more(append(x.buf[:0], `{"ok":true`...))
+	b = append(b, `,"stats":`...)
+	if sum, pos, err := s.summary(ctx, x.id); err == nil {
+		b = appendStats(b, x.id, &sum, pos.Seq, room.Instant(x.ms()))
+	} else {
+		b = append(b, "null"...) // done all the same
+	}
+	x.buf = append(b, '}')
+	x.json(http.StatusOK)
+	return nil
+}

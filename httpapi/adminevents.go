@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"time"
+
+	"qm/access"
+	"qm/engine/room"
+)
+
+// boardEvery is the tick of the console's stream (seed 004, GET /api/admin/events).
+const boardEvery = 2 * time.Second
+
+// board is what a console has been told so far.
+type board struct {
+	ids   []string
+	rooms map[string][]byte
+	fulls int // full frames sent without a break: one on connect, one on the next tick (QM-468)
+}
+
+// adminEvents streams all rooms: full frames at first, then what changed.
+func (s *Server) adminEvents(x *exchange) error {
+	actor, err := s.watcher(x)
+	if err != nil {
+		return err
+	}
+	if err := actor.Require(access.Monitor); err != nil {
+		return err
+	}
+	if x.head {
+		x.w.Header().Set("Content-Type", "text/event-stream")
+		x.buf = x.buf[:0]
+		x.send(http.StatusOK)
+		return nil
+	}
+	if err := s.streams.enter(x.network); err != nil {
+		return err
+	}
+	defer s.streams.leave(x.network)
+	if s.stopping() {
+		return refuse("shutting_down")
+	}
+	var known board
+	list, err := s.allStats(x.r.Context(), room.Instant(x.ms()))
+	if err != nil {
+		return err
+	}
+	out, err := x.begin()
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(boardEvery)
+	defer tick.Stop()
+	for {
+		x.buf = known.append(x.buf[:0], list, room.Instant(x.ms()))
+		if out.send("stats", 0, x.buf) != nil {
+			return nil
+		}
+		for ready := false; !ready; {
+			select {
+			case <-x.r.Context().Done():
+				return nil
+			case <-s.quit:
+				return nil
+			case <-tick.C:
+			}
+			x.now = s.o.Now()
+			if !s.o.Gate.Alive(actor, x.now) {
+				return nil
+			}
+			list, err = s.allStats(x.r.Context(), room.Instant(x.ms()))
+			// Out of reach for now: the console shows how old its figures are.
+			ready = err == nil
+		}
+	}
+}
+
+// watcher is whose stream this is: a ticket from the URL, spent by this, or a header or cookie as anywhere.
+func (s *Server) watcher(x *exchange) (access.Actor, error) {
+	ticket, ok, err := x.query("ticket")
+	if err != nil {
+		return access.Actor{}, err
+	}
+	if ok && !x.head { // HEAD spends nothing (contract.md 2)
+		return s.o.Gate.RedeemTicket(ticket, x.network, x.now)
+	}
+	return s.o.Gate.Authenticate(x.r, x.network, x.now)
+}
+
+// append appends the frame that brings the console up to date.
+func (k *board) append(b []byte, list []roomStats, at room.Instant) []byte {
+	delta := k.fulls >= 2
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].id
+	}
+	if delta && k.reordered(ids) {
+		delta = false // QM-480
+	}
+	b = append(b, `{"rooms":[`...)
+	first := true
+	for i := range list {
+		r := &list[i]
+		if delta && bytes.Equal(k.rooms[r.id], r.json) {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(b, r.json...)
+	}
+	b = append(b, ']')
+	if delta {
+		b = append(b, `,"delta":true`...)
+		var removed []string
+		for _, id := range k.ids {
+			if !slices.Contains(ids, id) {
+				removed = append(removed, id)
+			}
+		}
+		b = appendStrings(b, "removed", removed)
+	}
+	b = appendTotals(b, list, at)
+	b = appendInt(b, "now", int64(at))
+	k.fulls++
+	k.ids, k.rooms = ids, make(map[string][]byte, len(list))
+	for i := range list {
+		k.rooms[list[i].id] = list[i].json
+	}
+	return append(b, '}')
+}
+
+// reordered reports whether a delta would leave the console with another order: the rooms it keeps, and behind them the new ones.
+func (k *board) reordered(ids []string) bool {
+	var after []string
+	for _, id := range k.ids {
+		if slices.Contains(ids, id) {
+			after = append(after, id)
+		}
+	}
+	for _, id := range ids {
+		if !slices.Contains(k.ids, id) {
+			after = append(after, id)
+		}
+	}
+	return !slices.Equal(after, ids)
+}

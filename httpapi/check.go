@@ -1,0 +1,238 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"qm/access"
+	"qm/access/token"
+	"qm/engine/room"
+)
+
+// counter counts.
+type counter struct{ n atomic.Int64 }
+
+// verdict is the answer of a check.
+type verdict struct {
+	pass   bool
+	reason string
+	sess   string // the door-session key, when a door session stands
+	token  string // the visitor token that goes with it, for a site that was handed a code
+	clear  bool   // the site should drop what it stored
+}
+
+// check says whether a visitor may see the site now (seed 004, GET /api/check). It fails open on an unknown room and nowhere else.
+func (s *Server) check(x *exchange) error {
+	s.client(x)
+	network := x.network
+	ip, vouched, conflict := param(x.r.URL.RawQuery, "ip")
+	_, agent, _ := param(x.r.URL.RawQuery, "agent")
+	if vouched || agent {
+		if err := s.o.Gate.Vouch(x.r, x.network, x.now); err != nil {
+			return err
+		}
+		if vouched {
+			addr, ok := access.ParseAddr(ip)
+			if conflict || !ok {
+				return refuseField("invalid_ip", "ip", "")
+			}
+			// A vouched check counts for the vouched address, not for the one that asks (seed 004, Edge check).
+			network = access.NetworkOf(addr)
+		}
+	}
+	if err := s.allowNetwork(x, s.checks, network); err != nil {
+		return err
+	}
+	id, ok, err := x.query("roomId")
+	if err != nil {
+		return err
+	}
+	if !ok || !validRoomID(id) {
+		return refuseField("invalid_room_id", "roomId", "")
+	}
+	sum, _, err := s.summary(x.r.Context(), id)
+	if isNoRoom(err) {
+		s.noRoom.n.Add(1)
+		return s.answerCheck(x, id, &verdict{pass: true, reason: "no_room"})
+	}
+	if err != nil {
+		return err
+	}
+	code, _, _ := param(x.r.URL.RawQuery, "code")
+	v, err := s.doorman(x, id, &sum, code)
+	if isNoRoom(err) { // deleted while we looked
+		s.noRoom.n.Add(1)
+		v, err = &verdict{pass: true, reason: "no_room"}, nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.answerCheck(x, id, v)
+}
+
+// doorman decides by what the visitor shows: a door-session key, a hand-over code, or a token with the browser's own session.
+// A bare token is not enough (contract.md 19).
+func (s *Server) doorman(x *exchange, id string, sum *room.Summary, handover string) (*verdict, error) {
+	switch sum.Mode {
+	case room.Bypass:
+		return &verdict{pass: true, reason: "bypass"}, nil
+	case room.Idle:
+		return &verdict{pass: true, reason: "inactive"}, nil
+	}
+	shown := false // something that is none (any more) was shown
+	if key, ok := s.doorKey(x, id); ok {
+		if v, err := s.standing(x, id, key); v != nil || err != nil {
+			return v, err
+		}
+		shown = true
+	}
+	if handover != "" {
+		code, err := s.o.Keys.VerifyCode(handover, id, x.now)
+		if err == nil && code.Generation == sum.Generation && !x.head {
+			v, err := s.enter(x, id, room.Ticket(code.Ticket), sum.Generation, "", room.Instant(code.IssuedAt))
+			if v != nil || err != nil {
+				return v, err
+			}
+		}
+	}
+	reason := "no_token"
+	for _, t := range s.tokens(x, id) {
+		shown = true
+		v, err := s.o.Keys.VerifyVisitor(t, id, x.now)
+		if err != nil {
+			if reason == "no_token" {
+				reason = "invalid_token"
+			}
+			continue
+		}
+		f := &x.frame
+		if err := s.look(x.r.Context(), f, v, x.now); err != nil {
+			if errors.Is(err, errNoToken) {
+				reason = "expired"
+				continue
+			}
+			return nil, err
+		}
+		switch {
+		case f.gone != "":
+			reason = f.gone
+			continue
+		case f.passed && f.bypass:
+			return &verdict{pass: true, reason: "bypass"}, nil
+		case !f.passed:
+			return &verdict{reason: "waiting"}, nil
+		}
+		session, err := s.owned(x.r.Context(), f, sessions(x.r.Header, id))
+		if err != nil {
+			return nil, err
+		}
+		if session == "" {
+			reason = "not_owner"
+			continue
+		}
+		if x.head {
+			return &verdict{pass: true, reason: "passed"}, nil
+		}
+		entered, err := s.enter(x, id, f.place.Ticket, sum.Generation, session, 0)
+		if entered != nil || err != nil {
+			return entered, err
+		}
+		reason = "expired"
+	}
+	return &verdict{reason: reason, clear: shown}, nil
+}
+
+// tokens are the visitor tokens that the request shows: ?token=, and the room's cookies. A parameter that contradicts itself counts
+// as absent (contract.md 6).
+func (s *Server) tokens(x *exchange, id string) []string {
+	var found []string
+	if t, ok, conflict := param(x.r.URL.RawQuery, "token"); ok && !conflict && t != "" {
+		found = append(found, t)
+	}
+	for t := range cookiesOf(x.r.Header, placeCookie, id) {
+		if len(found) < 4 {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// doorKey is the door-session key that the request shows: a header, ?sess=, or an inline host's cookie (seed 004, Edge check).
+func (s *Server) doorKey(x *exchange, id string) (string, bool) {
+	if key := x.r.Header.Get("X-QM-Session"); key != "" {
+		return key, true
+	}
+	if key, ok, conflict := param(x.r.URL.RawQuery, "sess"); ok && !conflict && key != "" {
+		return key, true
+	}
+	for key := range cookiesOf(x.r.Header, doorCookie, id) {
+		return key, true
+	}
+	return "", false
+}
+
+// standing passes the holder of a door session that still stands; nil when it does not.
+func (s *Server) standing(x *exchange, id, key string) (*verdict, error) {
+	g, n, ok := token.ParseDoorKey(key)
+	if !ok {
+		return nil, nil
+	}
+	view, err := s.o.Engine.View(x.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	sum, place, err := view.Ticket(x.r.Context(), room.Ticket(n))
+	if err != nil {
+		return nil, err
+	}
+	if sum.Generation != g || place.Status != room.Inside || place.Door != room.Holder(token.DigestDoorKey(key)) ||
+		!s.o.Engine.DoorOpen(id, &sum, place, x.now) {
+		return nil, nil
+	}
+	if !x.head {
+		s.o.Engine.SeenDoor(id, room.Ticket(n))
+	}
+	return &verdict{pass: true, reason: "session", sess: key}, nil
+}
+
+// enter opens a door session, or reclaims it with a fresh key; nil when the door says no. The answer waits until that is durable.
+func (s *Server) enter(x *exchange, id string, n room.Ticket, g uint32, session string, codeAt room.Instant) (*verdict, error) {
+	key := token.NewDoorKey(g, uint32(n))
+	_, err := s.o.Engine.Enter(x.r.Context(), id, n, session, codeAt, room.Holder(token.DigestDoorKey(key)))
+	switch {
+	case errors.Is(err, room.ErrNotPassed), errors.Is(err, room.ErrNotOwner), errors.Is(err, room.ErrCodeSpent):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	v := &verdict{pass: true, reason: "passed", sess: key}
+	if codeAt != 0 {
+		v.token = s.o.Keys.SignVisitor(token.Visitor{Room: id, Ticket: uint32(n), Generation: g, IssuedAt: x.ms()})
+	}
+	return v, nil
+}
+
+func (s *Server) answerCheck(x *exchange, id string, v *verdict) error {
+	b := append(x.buf[:0], `{"action":"queue","reason":"`...)
+	if v.pass {
+		b = append(x.buf[:0], `{"action":"pass","reason":"`...)
+	}
+	b = append(b, v.reason...)
+	b = append(b, '"')
+	if !v.pass {
+		b = appendText(b, "waitingRoomUrl", s.base(x.r)+"/w/"+id)
+	}
+	if v.clear {
+		b = appendBool(b, "clearToken", true)
+	}
+	if v.sess != "" {
+		b = appendText(b, "sess", v.sess)
+	}
+	if v.token != "" {
+		b = appendText(b, "token", v.token)
+	}
+	x.buf = append(b, '}')
+	x.json(http.StatusOK)
+	return nil
+}

@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"time"
+)
+
+// events streams what status says, on each change and at least every five seconds (seed 004, GET /api/events). A stream ends by itself
+// when its place does, and when the server stops; the page asks again by itself.
+func (s *Server) events(x *exchange) error {
+	if err := s.allow(x, s.statuses); err != nil {
+		return err
+	}
+	v, err := s.visitor(x)
+	if err != nil {
+		return err
+	}
+	f := &x.frame
+	if err := s.look(x.r.Context(), f, v, x.now); err != nil {
+		return err
+	}
+	if x.head {
+		x.w.Header().Set("Content-Type", "text/event-stream")
+		x.buf = x.buf[:0]
+		x.send(200)
+		return nil
+	}
+	if err := s.streams.enter(x.network); err != nil {
+		return err
+	}
+	defer s.streams.leave(x.network)
+	if s.stopping() {
+		return refuse("shutting_down")
+	}
+	p, done := s.listen(v.Room)
+	defer done()
+	beat := s.streams.next(p)
+	if err := s.tell(x, f); err != nil {
+		return err
+	}
+	out, err := x.begin()
+	if err != nil {
+		return err
+	}
+	if out.send("status", 0, x.buf) != nil || f.gone != "" {
+		return nil
+	}
+	sent, passed := append([]byte(nil), x.buf...), f.passed
+	timer := time.NewTimer(heartbeat)
+	defer timer.Stop()
+	for {
+		forced := false
+		select {
+		case <-x.r.Context().Done():
+			return nil
+		case <-s.quit:
+			return nil
+		case <-beat:
+			beat = s.streams.next(p)
+		case <-timer.C:
+			forced = true
+		}
+		x.now = s.o.Now()
+		err := s.look(x.r.Context(), f, v, x.now)
+		switch {
+		case isNoRoom(err):
+			*f = frame{visitor: v, gone: "room_reset"}
+		case errors.Is(err, errNoToken):
+			*f = frame{visitor: v, gone: "expired"}
+		case err != nil:
+			// The room is out of reach for now. What was said last still holds as far as anyone knows; it keeps the line alive.
+			if forced && out.send("status", 0, sent) != nil {
+				return nil
+			}
+			timer.Reset(heartbeat)
+			continue
+		}
+		if err := s.tell(x, f); err != nil {
+			return nil
+		}
+		// Each frame of a pass has a fresh hand-over code: that alone is no news.
+		if !forced && f.gone == "" && (f.passed && passed || bytes.Equal(x.buf, sent)) {
+			continue
+		}
+		if out.send("status", 0, x.buf) != nil || f.gone != "" {
+			return nil
+		}
+		sent, passed = append(sent[:0], x.buf...), f.passed
+		timer.Reset(heartbeat)
+	}
+}
+
+// stopping reports whether Shutdown was called.
+func (s *Server) stopping() bool {
+	select {
+	case <-s.quit:
+		return true
+	default:
+		return false
+	}
+}

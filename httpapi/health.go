@@ -1,0 +1,78 @@
+package httpapi
+
+import "net/http"
+
+// health is readiness: 503 while this instance cannot, for example, make a join durable (seed 004, Health).
+func (s *Server) health(x *exchange) error {
+	status := http.StatusOK
+	if !s.readiness(x) {
+		status = http.StatusServiceUnavailable
+		x.w.Header().Set("Retry-After", "2")
+	}
+	x.json(status)
+	return nil
+}
+
+// version is the same payload, always 200.
+func (s *Server) version(x *exchange) error {
+	s.readiness(x)
+	x.json(http.StatusOK)
+	return nil
+}
+
+// readiness appends the payload that anyone may see: no room and no address is named.
+func (s *Server) readiness(x *exchange) bool {
+	h := s.o.Engine.Health()
+	ready := h.Ready && !s.stopping()
+	b := append(x.buf[:0], `{"ok":`...)
+	b = append(b, map[bool]string{true: "true", false: "false"}[ready]...)
+	b = appendText(b, "status", map[bool]string{true: "ready", false: "not ready"}[ready])
+	b = appendText(b, "version", s.o.Version)
+	b = appendText(b, "stores", s.o.Stores)
+	b = appendBool(b, "journal", h.JournalErr == "")
+	b = appendBool(b, "projection", h.SharedErr == "")
+	b = appendBool(b, "stopping", s.stopping())
+	b = appendInt(b, "uptimeSec", int64(x.now.Sub(s.started).Seconds()))
+	b = appendInt(b, "now", x.ms())
+	x.buf = append(b, '}')
+	return ready
+}
+
+// adminHealth is what the operator should know (seed 004, GET /api/admin/health).
+func (s *Server) adminHealth(x *exchange) error {
+	s.readiness(x)
+	h := s.o.Engine.Health()
+	b := x.buf[:len(x.buf)-1]
+	b = appendText(b, "journalError", h.JournalErr)
+	b = appendText(b, "projectionError", h.SharedErr)
+	b = appendInt(b, "streams", int64(s.streams.count()))
+	b = appendInt(b, "checksOfUnknownRooms", s.noRoom.n.Load())
+	b = appendStrings(b, "warnings", s.o.Warnings)
+	b = append(b, `,"rooms":[`...)
+	for i, r := range h.Rooms {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"id":`...)
+		b = appendString(b, r.Room)
+		b = appendBool(b, "owned", r.Owned)
+		b = appendText(b, "damaged", r.Damaged)
+		b = appendInt(b, "lag", r.Lag)
+		b = append(b, '}')
+	}
+	b = append(b, `],"config":{"stores":`...)
+	b = appendString(b, s.o.Stores)
+	b = appendInt(b, "joinLimitPerMin", int64(s.o.JoinLimitPerMin))
+	b = appendInt(b, "checkLimitPerMin", int64(s.o.CheckLimitPerMin))
+	b = appendInt(b, "statusLimitPerMin", int64(s.o.StatusLimitPerMin))
+	b = appendInt(b, "sseMaxTotal", int64(s.o.SSEMaxTotal))
+	b = appendInt(b, "ssePerIp", int64(s.o.SSEPerIP))
+	b = appendInt(b, "roomCookieCap", int64(s.o.RoomCookieCap))
+	b = appendInt(b, "queueCookieMaxAgeSec", int64(s.o.CookieMaxAgeSec))
+	b = appendInt(b, "tokenMaxAgeSec", int64(s.o.Keys.MaxAge().Seconds()))
+	b = appendText(b, "publicUrl", s.o.PublicURL)
+	b = appendBool(b, "demo", s.o.Demo)
+	x.buf = append(b, '}', '}')
+	x.json(http.StatusOK)
+	return nil
+}

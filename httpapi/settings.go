@@ -1,0 +1,408 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"qm/engine/room"
+)
+
+// writable is what POST /api/admin/rooms takes, exactly (seed 004); rate is an alias.
+var writable = []string{
+	"id", "name", "targetUrl", "proxyOrigin", "ratePerMinute", "rate", "maxConcurrent", "passedTtlSec", "sessionTtlSec", "sessionMaxSec",
+	"branding", "returnOrigins", "tagOrigins", "autotune", "protection", "autoActivate", "urlPatterns", "opensAt", "preQueueMaxPerIp",
+	"queueMaxPerIp", "presenceSec", "state", "onBackendDown", "holdScore",
+}
+
+// change is what an operator's body asks of a room. Only what is named changes.
+type change struct {
+	set     room.Settings // the present settings with the named ones replaced
+	changed bool          // a setting was named
+	mode    room.Mode     // "" when state was not named
+	opensAt time.Time
+	opens   bool // opensAt was named; the zero time cancels
+}
+
+// readChange applies a body to the present settings of a room (the defaults, for a new one).
+func readChange(o object, set room.Settings, now time.Time) (change, error) {
+	c := change{set: set}
+	if raw, ok := o.find("redacted"); ok && string(raw) == "true" {
+		return c, refuseField("redacted_shape", "redacted", "")
+	}
+	if err := o.only(writable...); err != nil {
+		return c, err
+	}
+	r := reader{o: o}
+	r.name(&c.set.Name)
+	r.target(&c.set.TargetURL)
+	r.rate(&c.set.RatePerMinute)
+	r.limit("maxConcurrent", "invalid_max_concurrent", &c.set.MaxConcurrent, 1, 10_000_000)
+	r.number("passedTtlSec", "invalid_passed_ttl_sec", &c.set.PassedTTLSec, 10, 86_400)
+	r.number("sessionTtlSec", "invalid_session_ttl_sec", &c.set.SessionTTLSec, 10, 86_400)
+	r.number("sessionMaxSec", "invalid_session_max_sec", &c.set.SessionMaxSec, 10, 604_800)
+	r.number("holdScore", "invalid_hold_score", &c.set.HoldScore, 1, 100)
+	r.limit("preQueueMaxPerIp", "invalid_pre_queue_max_per_ip", &c.set.PreQueueMaxPerIP, 1, 100_000)
+	r.limit("queueMaxPerIp", "invalid_queue_max_per_ip", &c.set.QueueMaxPerIP, 1, 100_000)
+	r.limit("presenceSec", "invalid_presence_sec", &c.set.PresenceSec, 5, 3_600)
+	r.backend(&c.set.OnBackendDown)
+	r.origins("returnOrigins", "invalid_return_origins", &c.set.ReturnOrigins)
+	r.origins("tagOrigins", "invalid_tag_origins", &c.set.TagOrigins)
+	r.branding(&c.set.Branding, now)
+	r.unavailable()
+	c.changed = r.named > 0
+	if r.err == nil && c.changed && c.set.SessionMaxSec < c.set.SessionTTLSec {
+		r.fail("invalid_session_max_sec", "sessionMaxSec")
+	}
+	r.state(&c.mode)
+	c.opens = r.opening(&c.opensAt, now)
+	return c, r.err
+}
+
+// reader reads the members of a body one by one and keeps the first problem.
+type reader struct {
+	o     object
+	named int // settings that were named
+	err   error
+}
+
+func (r *reader) fail(code, field string) {
+	if r.err == nil {
+		r.err = refuseField(code, field, "")
+	}
+}
+
+// find is a member that was named, unless something is wrong already.
+func (r *reader) find(name string) ([]byte, bool) {
+	raw, ok := r.o.find(name)
+	return raw, ok && r.err == nil
+}
+
+func (r *reader) setting(name string) ([]byte, bool) {
+	raw, ok := r.find(name)
+	if ok {
+		r.named++
+	}
+	return raw, ok
+}
+
+func (r *reader) number(name, code string, to *int64, least, most int64) {
+	raw, ok := r.setting(name)
+	if !ok {
+		return
+	}
+	n, ok := whole(raw)
+	if !ok || n < least || n > most {
+		r.fail(code, name)
+		return
+	}
+	*to = n
+}
+
+// limit is a number that null switches off.
+func (r *reader) limit(name, code string, to **int64, least, most int64) {
+	raw, ok := r.o.find(name)
+	if ok && isNull(raw) && r.err == nil {
+		r.named++
+		*to = nil
+		return
+	}
+	var n int64
+	before := r.named
+	if r.number(name, code, &n, least, most); r.err == nil && r.named > before {
+		*to = &n
+	}
+}
+
+// rate reads ratePerMinute or its alias; both may be given if they agree.
+func (r *reader) rate(to *int64) {
+	before := *to
+	r.number("ratePerMinute", "invalid_rate_per_minute", to, 0, 100_000)
+	long := *to
+	if !r.o.has("rate") {
+		return
+	}
+	r.number("rate", "invalid_rate_per_minute", to, 0, 100_000)
+	if r.err == nil && r.o.has("ratePerMinute") && *to != long {
+		*to = before
+		r.fail("conflicting_field", "rate")
+	}
+}
+
+func (r *reader) text(name, code string, least, most int, multiline bool, to *string) bool {
+	raw, ok := r.setting(name)
+	if !ok {
+		return false
+	}
+	s, ok := textOf(raw, least, most, multiline)
+	if !ok {
+		r.fail(code, name)
+		return false
+	}
+	*to = s
+	return true
+}
+
+// textOf is a string of least to most characters without control characters (line breaks aside, where lines are meant).
+func textOf(raw []byte, least, most int, multiline bool) (string, bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	s := strings.TrimSpace(strings.ToValidUTF8(plainString(raw), "\ufffd"))
+	if n := utf8.RuneCountInString(s); n < least || n > most {
+		return "", false
+	}
+	for _, c := range s {
+		if unicode.IsControl(c) && !(multiline && (c == '\n' || c == '\t' || c == '\r')) {
+			return "", false
+		}
+	}
+	return s, true
+}
+
+func (r *reader) name(to *string) { r.text("name", "invalid_name", 1, 200, false, to) }
+
+func (r *reader) target(to *string) {
+	var s string
+	if !r.text("targetUrl", "invalid_target_url", 1, 2048, false, &s) {
+		return
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.ContainsAny(s, `\ <>"`) {
+		r.fail("invalid_target_url", "targetUrl")
+		return
+	}
+	*to = s
+}
+
+func (r *reader) backend(to *string) {
+	raw, ok := r.setting("onBackendDown")
+	if !ok {
+		return
+	}
+	s, _ := textOf(raw, 0, 16, false)
+	if s != "closed" && s != "open" {
+		r.fail("invalid_on_backend_down", "onBackendDown")
+		return
+	}
+	*to = s
+}
+
+// maxOrigins bounds each list of origins.
+const maxOrigins = 50
+
+// origins is a list of origins; null stands for none given (for tagOrigins: as returnOrigins).
+func (r *reader) origins(name, code string, to *[]string) {
+	raw, ok := r.setting(name)
+	if !ok {
+		return
+	}
+	if isNull(raw) {
+		*to = nil
+		return
+	}
+	var given []string
+	if raw[0] != '[' || json.Unmarshal(raw, &given) != nil || len(given) > maxOrigins {
+		r.fail(code, name)
+		return
+	}
+	list := make([]string, 0, len(given))
+	for _, g := range given {
+		o := originOf(g)
+		u, err := url.Parse(g)
+		if o == "" || err != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+			r.fail(code, name)
+			return
+		}
+		if !slices.Contains(list, o) {
+			list = append(list, o)
+		}
+	}
+	*to = list
+}
+
+// originOf is the origin of an address as browsers write it: scheme and host in lower case, no default port. "" when it has none.
+func originOf(address string) string {
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+		return ""
+	}
+	host := strings.ToLower(u.Hostname())
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if p := u.Port(); p != "" && !(u.Scheme == "http" && p == "80" || u.Scheme == "https" && p == "443") {
+		host += ":" + p
+	}
+	return u.Scheme + "://" + host
+}
+
+// branding replaces what is named of it; the server stamps messageAt when the text changes (seed 004, branding.message).
+func (r *reader) branding(to *room.Branding, now time.Time) {
+	raw, ok := r.setting("branding")
+	if !ok {
+		return
+	}
+	next := *to
+	var o object
+	if isNull(raw) {
+		next.Name, next.LogoURL, next.Color, next.Background, next.Message = "", "", "", "", ""
+	} else {
+		var err error
+		if o, err = parseObject(raw); err != nil {
+			r.fail("invalid_branding", "branding")
+			return
+		}
+		// messageAt comes with a room that was read and is posted back; it is ours to set.
+		if err := o.only("name", "logoUrl", "color", "background", "message", "messageAt"); err != nil {
+			p := err.(*Problem)
+			r.fail(p.Code, "branding."+p.Field)
+			return
+		}
+	}
+	for _, m := range o {
+		field := "branding." + m.name
+		s, ok := "", isNull(m.raw)
+		switch m.name {
+		case "messageAt":
+			continue
+		case "message":
+			if !ok {
+				s, ok = textOf(m.raw, 0, 500, true)
+			}
+			next.Message = s
+		case "name":
+			if !ok {
+				s, ok = textOf(m.raw, 0, 100, false)
+			}
+			next.Name = s
+		case "logoUrl":
+			if !ok {
+				s, ok = textOf(m.raw, 0, 2048, false)
+				ok = ok && (s == "" || strings.HasPrefix(s, "https://") && originOf(s) != "" || strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "//") && !strings.Contains(s, `\`))
+			}
+			next.LogoURL = s
+		case "color", "background":
+			if !ok {
+				s, ok = textOf(m.raw, 0, 7, false)
+				ok = ok && (s == "" || isColour(s))
+			}
+			if m.name == "color" {
+				next.Color = s
+			} else {
+				next.Background = s
+			}
+		}
+		if !ok {
+			r.fail("invalid_branding", field)
+			return
+		}
+	}
+	if next.Message != to.Message {
+		next.MessageAt = room.Instant(now.UnixMilli())
+	}
+	*to = next
+}
+
+func isColour(s string) bool {
+	if len(s) != 7 || s[0] != '#' {
+		return false
+	}
+	for _, c := range s[1:] {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+			return false
+		}
+	}
+	return true
+}
+
+// unavailable refuses settings that nothing here acts on yet: stored, they would be a promise that nobody keeps.
+// What says "off" is taken, so that a room can be written back as it was read.
+func (r *reader) unavailable() {
+	for _, name := range []string{"proxyOrigin", "autotune", "autoActivate", "urlPatterns", "protection"} {
+		raw, ok := r.find(name)
+		if !ok || isNull(raw) || string(raw) == `""` && name == "proxyOrigin" {
+			continue
+		}
+		switch name {
+		case "urlPatterns":
+			var list []json.RawMessage
+			if json.Unmarshal(raw, &list) != nil {
+				r.fail("invalid_url_patterns", name)
+				return
+			}
+			if len(list) == 0 {
+				continue
+			}
+		case "protection":
+			o, err := parseObject(raw)
+			if err != nil {
+				r.fail("invalid_protection", name)
+				return
+			}
+			mode, _, err := o.text("mode", "invalid_protection")
+			if err != nil || mode != "off" && mode != "monitor" && mode != "enforce" {
+				r.fail("invalid_protection", name)
+				return
+			}
+			if mode == "off" {
+				continue
+			}
+		}
+		r.fail("not_available", name)
+		return
+	}
+}
+
+func (r *reader) state(to *room.Mode) {
+	raw, ok := r.find("state")
+	if !ok {
+		return
+	}
+	s, _ := textOf(raw, 0, 16, false)
+	switch m := room.Mode(s); m {
+	case room.Active, room.Paused, room.Bypass:
+		*to = m
+	default:
+		r.fail("invalid_state", "state")
+	}
+}
+
+// maxOpensIn is how far ahead a drop may be scheduled.
+const maxOpensIn = 366 * 24 * time.Hour
+
+// opening reads opensAt: epoch milliseconds, RFC 3339, or null to cancel.
+func (r *reader) opening(to *time.Time, now time.Time) bool {
+	raw, ok := r.find("opensAt")
+	if !ok {
+		return false
+	}
+	if isNull(raw) {
+		*to = time.Time{}
+		return true
+	}
+	var at time.Time
+	if n, isNumber := whole(raw); isNumber {
+		at = time.UnixMilli(n)
+	} else if s, isText := textOf(raw, 1, 64, false); isText {
+		t, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			r.fail("invalid_opens_at", "opensAt")
+			return false
+		}
+		at = t
+	} else {
+		r.fail("invalid_opens_at", "opensAt")
+		return false
+	}
+	if !at.After(now) || at.After(now.Add(maxOpensIn)) {
+		r.fail("invalid_opens_at", "opensAt")
+		return false
+	}
+	*to = at
+	return true
+}
