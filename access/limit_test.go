@@ -130,7 +130,7 @@ func TestLimiterKeepsWhoOwesMost(t *testing.T) {
 	for range 2 {
 		l.Allow(client(0), start)
 	}
-	for i := range 4 * limitShards * shardClients {
+	for i := range 2 * limitShards * shardClients {
 		l.Allow(client(1+i), start)
 	}
 	if ok, _ := l.Peek(client(0), start); ok {
@@ -165,14 +165,31 @@ func TestLockout(t *testing.T) {
 	}
 }
 
+// A request of a known client, as nearly all are.
 func BenchmarkLimiterAllow(b *testing.B) {
+	const crowd = 1 << 14
 	l := NewLimiter(600)
+	for i := range crowd {
+		l.Allow(client(i), start)
+	}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		now := start
 		for i := 0; pb.Next(); i++ {
 			now = now.Add(time.Microsecond)
-			l.Allow(client(i&0xffff), now)
+			l.Allow(client(i%crowd), now)
 		}
 	})
+}
+
+// A request of a client not seen before, with the table full: the worst case.
+func BenchmarkLimiterCrowd(b *testing.B) {
+	l := NewLimiter(600)
+	for i := range 2 * limitShards * shardClients {
+		l.Allow(client(i), start)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		l.Allow(client(-1-i), start)
+	}
 }
