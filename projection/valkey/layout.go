@@ -27,8 +27,8 @@ import (
 const (
 	pageSize = room.LinePageTickets
 
-	drawnBit = 1 << 31 // in a handle's word: set for a status, clear for the ticket that it became
-	slotBit  = 1 << 47 // in a live record's passedAt
+	statusBit = 1 << 31 // in a handle's word: set for a status, clear for the ticket that it became
+	slotBit   = 1 << 47 // in a live record's passedAt
 )
 
 // column is one kind of page.
@@ -96,7 +96,7 @@ func handleWord(p *room.Place) uint32 {
 	case p.Ticket != 0:
 		return uint32(p.Ticket)
 	case p.Status != room.None:
-		return drawnBit | uint32(p.Status)
+		return statusBit | uint32(p.Status)
 	}
 	return 0
 }

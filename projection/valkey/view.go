@@ -115,15 +115,11 @@ func handlePlace(p *room.Place, fields []string) error {
 	if len(word) < words.width {
 		return nil // beyond the last
 	}
-	w := binary.BigEndian.Uint32([]byte(word))
-	if w&drawnBit == 0 {
-		if w == 0 {
-			return nil
-		}
-		p.Ticket = room.Ticket(w)
+	if n := drawnTicket(word); n != 0 {
+		p.Ticket = n
 		return ticketPlace(p, fields)
 	}
-	p.Status = room.Status(w &^ drawnBit)
+	p.Status = room.Status(binary.BigEndian.Uint32([]byte(word)) &^ statusBit)
 	if p.Status == room.Enqueued {
 		if len(fields[readEntry]) != entries.width {
 			return errDamaged
@@ -131,6 +127,14 @@ func handlePlace(p *room.Place, fields []string) error {
 		decodePlace(fields[readEntry], p)
 	}
 	return nil
+}
+
+// drawnTicket is the ticket that a handle became; 0 when it did not.
+func drawnTicket(word string) room.Ticket {
+	if len(word) != words.width || word[0]&(statusBit>>24) != 0 {
+		return 0
+	}
+	return room.Ticket(binary.BigEndian.Uint32([]byte(word)))
 }
 
 func ticketPlace(p *room.Place, fields []string) error {
