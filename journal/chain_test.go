@@ -148,16 +148,3 @@ func TestCheck(t *testing.T) {
 		t.Fatalf("got %v, want ErrHash", err)
 	}
 }
-
-func BenchmarkSeal(b *testing.B) {
-	batch := make([]Record, 1000)
-	for i := range batch {
-		batch[i] = pair()[1]
-		batch[i].Body = []byte(`{"g":1,"n":123456,"h":"q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQ","i":"q83vEjRWeJA","score":12}`)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		Seal(Head{}, batch)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/record")
-}

@@ -3,10 +3,13 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"qm/journal"
@@ -61,7 +64,17 @@ func (j *Journal) exec(ctx context.Context, e *encoder) (moved bool, err error) 
 	}
 	defer conn.Release()
 	tag, err := conn.Conn().PgConn().ExecPrepared(ctx, appendName, e.params[:], binaryFormat, binaryFormat).Close()
+	if useless(err) {
+		_ = conn.Conn().Close(ctx) // and the pool makes another
+	}
 	return tag.RowsAffected() > 0, err
+}
+
+// useless tells whether a session that answers as if all were well can take no append any more: its statement is gone or out of date (a pooler
+// reset it, somebody changed the table), or its server became a standby.
+func useless(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && slices.Contains([]string{"26000", "0A000", "25006"}, pg.Code)
 }
 
 var binaryFormat = []int16{1} // of all parameters and results
