@@ -3,12 +3,18 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
+	"slices"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"qm/engine/room"
 	"qm/journal"
@@ -27,13 +33,21 @@ type Options struct {
 }
 
 // Engine runs the rooms of one environment.
-type Engine struct{}
+type Engine struct {
+	o       Options
+	began   time.Time
+	live    *projection.Memory
+	shared  projection.Preparer // how Options.Shared is written
+	metrics *metrics
 
-// New makes an engine. It does nothing until Run.
-func New(o Options) *Engine { panic("under construction") }
-
-// Run owns and serves rooms until ctx ends; then it gives its leases up and returns nil.
-func (e *Engine) Run(ctx context.Context) error { return nil }
+	mu       sync.Mutex
+	rooms    map[string]*runner
+	order    []string      // room ids as they were found
+	serve    func(*runner) // starts a runner; nil before Run and after it
+	listedAt time.Time     // of the last successful look at the journal's list
+	listErr  error
+	pingErr  error // of the shared projection
+}
 
 // Errors of the engine, beside the room.Refusal of the core. Each is retryable.
 var (
@@ -51,93 +65,332 @@ var (
 // Answer is what a command came to, as of the durable event Seq.
 type Answer struct {
 	Seq     int64
-	Cause   string       // ULID of the command
-	Events  []room.Event // empty when nothing had to happen
-	Place   room.Place   // for Join, Enter: the place
-	Summary room.Summary // the room right after the decision
-	Fresh   bool         // for Join: the place is new
+	Cause   string        // ULID of the command
+	Events  []room.Event  // empty when nothing had to happen
+	Place   room.Place    // for Join, Enter: the place
+	Summary *room.Summary // the room at the end of the batch; not to be written to
+	Fresh   bool          // for Join: the place is new
+
+	refused error
 }
 
-// Join takes a place, or returns the one that the session holds. network is where the visitor comes from (an IPv4
-// address or an IPv6 /64; the zero Prefix when unknown), score 0 to 100. Before the doors open the place is a handle. In bypass there is no place:
-// Answer.Place is zero and Summary.Mode is Bypass. room.ErrRoomNotFound when there is no such room.
-func (e *Engine) Join(ctx context.Context, roomID, session string, network netip.Prefix, score uint8) (Answer, error) {
-	return Answer{}, nil
+// New makes an engine. It does nothing until Run.
+func New(o Options) *Engine {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Owner == "" {
+		o.Owner = ulid.Make().String()
+	}
+	e := &Engine{o: o, began: time.Now(), live: projection.NewMemory(), rooms: make(map[string]*runner)}
+	if p, ok := o.Shared.(projection.Preparer); ok {
+		e.shared = p
+	} else if o.Shared != nil {
+		e.shared = eager{o.Shared}
+	}
+	e.metrics = newMetrics(e)
+	return e
 }
 
-// Enter opens (or reclaims) the door session of a ticket for whoever proves that the pass is theirs: session is the ownership
-// session of their browser ("" if not shown), codeAt the issue time of a verified hand-over code (0 if none). door is the
-// digest of the fresh door-session key.
-func (e *Engine) Enter(ctx context.Context, roomID string, n room.Ticket, session string, codeAt room.Instant, door room.Holder) (Answer, error) {
-	return Answer{}, nil
+// Run owns and serves rooms until ctx ends; then it gives its leases up and returns nil.
+func (e *Engine) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	publishing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	serve := func(r *runner) {
+		running.Go(func() { r.run(ctx) })
+		running.Go(func() { r.publisher.run(publishing) })
+	}
+	e.mu.Lock()
+	e.serve = serve
+	for _, id := range e.order {
+		serve(e.rooms[id])
+	}
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		e.serve = nil
+		e.mu.Unlock()
+	}()
+	running.Go(func() { e.watchShared(ctx) })
+
+	list := time.NewTicker(time.Second)
+	defer list.Stop()
+	renew := time.NewTicker(leaseRenew)
+	defer renew.Stop()
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-renew.C:
+				if err := e.renewLeases(ctx); err != nil && ctx.Err() == nil {
+					e.o.Log.Warn("leases were not renewed", "error", err)
+				}
+			}
+		}
+	})
+	for {
+		_ = e.list(ctx) // kept for Health and View
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-list.C:
+		}
+	}
 }
 
-// Leave gives back whatever place the session holds; Events is empty when there was none.
-func (e *Engine) Leave(ctx context.Context, roomID, session string) (Answer, error) {
-	return Answer{}, nil
+// list looks at the journal's list of rooms and starts a runner for each new one.
+func (e *Engine) list(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callerWait)
+	defer cancel()
+	prefix := e.o.Environment + "/"
+	heads, err := e.o.Journal.Streams(ctx, prefix)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.listErr = err; err != nil {
+		return err
+	}
+	e.listedAt = e.o.Now()
+	for _, h := range heads {
+		e.runnerLocked(strings.TrimPrefix(h.Stream, prefix))
+	}
+	return nil
+}
+
+// watchShared keeps an eye on the shared projection, for Health.
+func (e *Engine) watchShared(ctx context.Context) {
+	if e.o.Shared == nil {
+		return
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		ping, cancel := context.WithTimeout(ctx, callerWait)
+		err := e.o.Shared.Ping(ping)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		e.mu.Lock()
+		e.pingErr = err
+		e.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (e *Engine) runnerLocked(id string) *runner {
+	r := e.rooms[id]
+	if r == nil {
+		r = newRunner(e, id)
+		e.rooms[id] = r
+		e.order = append(e.order, id)
+		if e.serve != nil {
+			e.serve(r)
+		}
+	}
+	return r
+}
+
+func (e *Engine) runners() []*runner {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := make([]*runner, 0, len(e.order))
+	for _, id := range e.order {
+		all = append(all, e.rooms[id])
+	}
+	return all
+}
+
+// listFresh is how old a look at the journal's room list may be for "there is no such room" (contract.md 17).
+const listFresh = time.Second
+
+// runner finds a room that the journal knows: projection.ErrNoRoom when it does not, ErrStorage when that cannot be told.
+func (e *Engine) runner(ctx context.Context, id string) (*runner, error) {
+	for look := true; ; look = false {
+		e.mu.Lock()
+		r, fresh := e.rooms[id], e.listErr == nil && e.o.Now().Sub(e.listedAt) <= listFresh
+		e.mu.Unlock()
+		switch {
+		case r != nil:
+			return r, nil
+		case fresh:
+			return nil, projection.ErrNoRoom
+		case !look || e.list(ctx) != nil:
+			return nil, ErrStorage
+		}
+	}
+}
+
+// View reads a room: from memory where this process owns it (or did, as long as nobody else does), else from the shared
+// projection. projection.ErrNoRoom when the journal has no such room (looked at no longer than a second ago); ErrStorage when that is unknown,
+// ErrDamaged when the room is shut.
+func (e *Engine) View(ctx context.Context, roomID string) (projection.View, error) {
+	r, err := e.runner(ctx, roomID)
+	if err != nil {
+		return nil, err
+	}
+	switch r.settled(ctx) {
+	case elsewhere:
+		if e.o.Shared == nil {
+			return nil, ErrElsewhere
+		}
+		return e.o.Shared.View(r.stream), nil
+	case damaged:
+		return nil, ErrDamaged
+	case owned:
+		return e.live.View(r.stream), nil
+	}
+	v := e.live.View(r.stream)
+	if _, _, err := v.Summary(ctx); err != nil { // never read since this process started
+		if e.o.Shared != nil {
+			return e.o.Shared.View(r.stream), nil
+		}
+		return nil, ErrStorage
+	}
+	return v, nil
+}
+
+// Rooms lists the ids of the rooms that exist, in order of creation.
+func (e *Engine) Rooms(ctx context.Context) ([]string, error) {
+	type born struct {
+		id string
+		at room.Instant
+	}
+	var all []born
+	for _, r := range e.runners() {
+		v, err := e.View(ctx, r.id)
+		if err != nil {
+			if errors.Is(err, ErrDamaged) {
+				continue
+			}
+			return nil, err
+		}
+		s, _, err := v.Summary(ctx)
+		if errors.Is(err, projection.ErrNoRoom) || err == nil && !s.Exists {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %v", ErrStorage, err)
+		}
+		all = append(all, born{r.id, s.CreatedAt})
+	}
+	slices.SortStableFunc(all, func(a, b born) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.id, b.id))
+	})
+	ids := make([]string, len(all))
+	for i, b := range all {
+		ids[i] = b.id
+	}
+	return ids, nil
 }
 
 // Do carries out an operator's command: Reconfigure, SetMode, Flush, EjectTicket, PurgeLine, CloseRoom, DeleteRoom, NewRoom. The engine fills
 // in credit and presence. actor is the operator's id.
 func (e *Engine) Do(ctx context.Context, roomID, actor string, c room.Command) (Answer, error) {
-	return Answer{}, nil
+	var r *runner
+	if _, create := c.(room.NewRoom); create {
+		e.mu.Lock()
+		r = e.runnerLocked(roomID)
+		e.mu.Unlock()
+	} else {
+		var err error
+		if r, err = e.found(ctx, roomID); err != nil {
+			return Answer{}, err
+		}
+	}
+	ans, err := r.do(ctx, &request{cmd: c, actor: actor}, true)
+	if err == nil {
+		r.forget(ctx, ans)
+	}
+	return ans, err
+}
+
+// Configure changes a room's settings: edit is called with a copy of those in force when the command is decided, so that two
+// operators who change different fields at once both get their way. An error of edit is returned as it is, and nothing happens.
+func (e *Engine) Configure(ctx context.Context, roomID, actor string, edit func(*room.Settings) error) (Answer, error) {
+	r, err := e.found(ctx, roomID)
+	if err != nil {
+		return Answer{}, err
+	}
+	build := func(s *room.Summary) (room.Command, error) {
+		if !s.Exists {
+			return nil, room.ErrRoomNotFound
+		}
+		settings := *s.Settings
+		if err := edit(&settings); err != nil {
+			return nil, err
+		}
+		return room.Reconfigure{Settings: settings}, nil
+	}
+	return r.do(ctx, &request{build: build, actor: actor}, true)
+}
+
+// found is runner, for commands: an unknown room is the core's refusal.
+func (e *Engine) found(ctx context.Context, roomID string) (*runner, error) {
+	r, err := e.runner(ctx, roomID)
+	if errors.Is(err, projection.ErrNoRoom) {
+		return nil, room.ErrRoomNotFound
+	}
+	return r, err
 }
 
 // Schedule sets (or with the zero time cancels) the doors-open instant, with a sealed secret committed to in the event.
 func (e *Engine) Schedule(ctx context.Context, roomID, actor string, opensAt time.Time) (Answer, error) {
-	return Answer{}, nil
+	r, err := e.found(ctx, roomID)
+	if err != nil {
+		return Answer{}, err
+	}
+	if opensAt.IsZero() {
+		return r.do(ctx, &request{cmd: room.Reschedule{}, actor: actor}, true)
+	}
+	for {
+		// The secret is sealed before the event that commits to it, and named by the drop it is for, so that rescheduling keeps it.
+		generation, draws, err := r.standing(ctx)
+		if err != nil {
+			return Answer{}, err
+		}
+		secret, err := r.keep(ctx, dropName(generation, draws))
+		if err != nil {
+			return Answer{}, err
+		}
+		build := func(s *room.Summary) (room.Command, error) {
+			if s.Generation != generation || s.Draws != draws {
+				return nil, errOtherDrop
+			}
+			return room.Reschedule{OpensAt: room.Instant(opensAt.UnixMilli()), Commitment: room.Commitment(secret)}, nil
+		}
+		ans, err := r.do(ctx, &request{build: build, actor: actor}, true)
+		if !errors.Is(err, errOtherDrop) {
+			return ans, err
+		}
+	}
 }
 
-// Owns tells whether session is the ownership session that holds the place, in constant time.
-func (e *Engine) Owns(ctx context.Context, roomID, session string, p room.Place) (bool, error) {
-	return false, nil
-}
-
-// View reads a room: from memory where this process owns it (or did, as long as nobody else does), else from the shared
-// projection. projection.ErrNoRoom when the journal has no such room (looked at no longer than a second ago); ErrStorage when that is unknown.
-func (e *Engine) View(ctx context.Context, roomID string) (projection.View, error) {
-	return nil, nil
-}
-
-// Rooms lists the ids of the rooms that exist, in order of creation.
-func (e *Engine) Rooms(ctx context.Context) ([]string, error) { return nil, nil }
-
-// Seen notes that the ticket's holder was here (a join, a status, a stream's heartbeat).
-func (e *Engine) Seen(roomID string, n room.Ticket) {}
-
-// SeenDoor notes that a door session was used, and tells when it was last seen by this process (0: never).
-func (e *Engine) SeenDoor(roomID string, n room.Ticket) {}
-
-// DoorOpen tells whether a door session still stands at now: renewed within sessionTtlSec and younger than sessionMaxSec.
-func (e *Engine) DoorOpen(roomID string, s *room.Summary, p room.Place, now time.Time) bool {
-	return false
-}
+var errOtherDrop = errors.New("engine: the drop has been drawn meanwhile")
 
 // Read gives the records of a room with seq > after, in order; see journal.Journal.Read.
 func (e *Engine) Read(ctx context.Context, roomID string, after int64, fn func(*journal.Record) error) error {
-	return nil
+	r, err := e.runner(ctx, roomID)
+	if err != nil {
+		return err
+	}
+	return e.o.Journal.Read(ctx, r.stream, after, fn)
 }
 
 // Export writes a room's records as NDJSON in the form that qm-replay reads.
-func (e *Engine) Export(ctx context.Context, roomID string, w io.Writer) error { return nil }
-
-// RoomHealth is how one room does in this process.
-type RoomHealth struct {
-	Room    string
-	Owned   bool
-	Damaged string // what is wrong with the journal; "" when nothing
-	Lag     int64  // events that the shared projection is behind
+func (e *Engine) Export(ctx context.Context, roomID string, w io.Writer) error {
+	out := journal.NewLineWriter(w)
+	if err := e.Read(ctx, roomID, 0, out.Write); err != nil {
+		return err
+	}
+	return out.Flush()
 }
-
-// Health is what readiness rests on.
-type Health struct {
-	Ready      bool // joins can be made durable, and the shared projection (if any) is reachable
-	JournalErr string
-	SharedErr  string
-	Rooms      []RoomHealth
-}
-
-// Health tells how the engine does, without waiting for I/O.
-func (e *Engine) Health() Health { return Health{} }
-
-// Stats are counters for /metrics; see metrics.go.

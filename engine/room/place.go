@@ -46,6 +46,7 @@ type Summary struct {
 	Settings   *Settings // never nil when Exists; not to be written to
 	OpensAt    Instant   // 0: nothing is scheduled
 	Commitment Digest    // of the scheduled or the last drawn drop; zero: none
+	Draws      int       // of this generation
 	Proof      *Proof    // of the last draw of this generation; nil before
 	At         Instant   // of the last event
 	CreatedAt  Instant   // of this generation

@@ -97,6 +97,9 @@ func (s *State) Lean() *State {
 // Generation is the room's generation; 0 before the first create.
 func (s *State) Generation() uint32 { return s.generation }
 
+// Exists says whether the room is there: created and not deleted.
+func (s *State) Exists() bool { return s.exists }
+
 // Draws counts the draws of this generation: it names the secret of the next drop.
 func (s *State) Draws() int { return s.draws }
 
@@ -177,7 +180,7 @@ func (s *State) holderOf(ref uint32) Holder {
 func (s *State) Summary() Summary {
 	sum := Summary{
 		Exists: s.exists, Generation: s.generation, Mode: s.mode, Settings: s.settings,
-		OpensAt: s.opensAt, Commitment: s.commitment, Proof: s.proof, At: s.at, CreatedAt: s.createdAt,
+		OpensAt: s.opensAt, Commitment: s.commitment, Draws: s.draws, Proof: s.proof, At: s.at, CreatedAt: s.createdAt,
 		Waiting: s.line.Len(), Held: s.held.Len(), PreQueue: s.entries.Len(),
 		Passes: s.passes.live, Doors: s.doors.live, Slots: s.slots,
 		LastTicket: s.last, LastHandle: s.lastHandle, Credit: s.credit, Flow: s.flow,
