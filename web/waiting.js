@@ -161,7 +161,7 @@ function render() {
   text($("lead"), say(s + ".p"));
 
   const position = frame?.position ?? null;
-  const prequeue = s === "scheduled" || s === "drawing" || (frame?.scheduled && position === null);
+  const prequeue = frame?.scheduled && position === null;
   if (DOOR.has(s)) {
     text($("bigLabel"), turnEnds ? say("window") : "");
     big(turnEnds ? clock(turnEnds - Date.now()) : "");

@@ -139,7 +139,7 @@ func TestLostPlaceIsSaidInWords(t *testing.T) {
 	t.Parallel()
 	visitor := newTab(t)
 	for _, c := range []struct{ reason, state, words string }{
-		{"expired", "expired", "Your time to go in ran out"},
+		{"expired", "expired", "Your turn ran out"},
 		{"reset", "reset", "The line was reset"},
 		{"room_reset", "reset", "The line was reset"},
 	} {
