@@ -27,6 +27,8 @@ type Dumper interface {
 // ImageOf is the image that a faultless projection of s holds. Its Position is zero: a state does not know its own.
 func ImageOf(s *room.State) Image {
 	i := Image{Summary: s.Summary()}
+	i.Tickets = make([]room.Place, 0, i.Summary.LastTicket)
+	i.Handles = make([]room.Place, 0, i.Summary.LastHandle)
 	i.Counts = make([]int, i.Summary.LastTicket/room.LinePageTickets+1)
 	for n := room.Ticket(1); n <= i.Summary.LastTicket; n++ {
 		p := s.Ticket(n)

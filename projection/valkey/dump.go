@@ -75,6 +75,8 @@ func (d *dump) read(lastTicket, lastHandle uint32) error {
 	if len(d.image.Counts) == 0 {
 		d.image.Counts = []int{0} // An empty room has one page, of nobody.
 	}
+	d.image.Tickets = make([]room.Place, 0, lastTicket)
+	d.image.Handles = make([]room.Place, 0, lastHandle)
 	for page := range int(lastTicket/pageSize) + 1 {
 		if err := d.tickets(page, lastTicket); err != nil {
 			return err
