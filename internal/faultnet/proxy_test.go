@@ -84,7 +84,7 @@ func refused(t *testing.T, addr string) {
 	if err != nil {
 		return
 	}
-	defer conn.Close() //nolint:errcheck // The peer has closed it.
+	defer conn.Close()
 	ended(t, conn)
 }
 

@@ -86,7 +86,7 @@ func TestOwnPostgresPausesOpenSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // It may be broken by the test.
+	defer conn.Close(context.Background())
 
 	s.Pause()
 	answered := make(chan error, 1)
@@ -152,7 +152,7 @@ func TestOwnValkeyPauses(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a paused server accepts no connection: %v", err)
 	}
-	defer conn.Close() //nolint:errcheck // Nothing was written that matters.
+	defer conn.Close()
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestChromiumRuns(t *testing.T) {
 func TestServersEndWithTheTestBinary(t *testing.T) {
 	if os.Getenv("TESTENV_CHILD") != "" {
 		s, v := OwnPostgres(t), OwnValkey(t)
-		os.Stdout.WriteString("servers " + s.Addr + " " + v.Addr + " " + s.cluster.dir + " " + v.instance.dir + "\n") //nolint:errcheck // The parent sees.
+		os.Stdout.WriteString("servers " + s.Addr + " " + v.Addr + " " + s.cluster.dir + " " + v.instance.dir + "\n")
 		select {}
 	}
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")

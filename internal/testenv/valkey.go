@@ -254,7 +254,7 @@ func call(addr, command string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close() //nolint:errcheck // The answer has been read.
+	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(stopLimit))
 	if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
 		return "", err
