@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"qm/engine/room"
@@ -114,14 +113,6 @@ func (s *Server) answerRoom(x *exchange, status int) error {
 	return nil
 }
 
-// alone runs one change of a room's settings at a time, so that two of them do not undo each other: each replaces all settings.
-func (s *Server) alone(id string, run func() error) error {
-	mu, _ := s.settings.LoadOrStore(id, new(sync.Mutex))
-	mu.(*sync.Mutex).Lock()
-	defer mu.(*sync.Mutex).Unlock()
-	return run()
-}
-
 // saveRoom creates or updates a room (seed 004, POST /api/admin/rooms). Everything is judged before anything is done.
 func (s *Server) saveRoom(x *exchange) error {
 	body, err := x.object(adminBody, false)
@@ -142,42 +133,41 @@ func (s *Server) saveRoom(x *exchange) error {
 		return refuseField("invalid_room_id", "id", "")
 	}
 	x.id = id
-	ctx := x.r.Context()
-	return s.alone(id, func() error {
-		sum, _, err := s.summary(ctx, id)
-		switch {
-		case isNoRoom(err):
-			if err := s.createRoom(x, body); err != nil {
-				return err
-			}
-			return s.answerRoom(x, http.StatusCreated)
-		case err != nil:
+	sum, _, err := s.summary(x.r.Context(), id)
+	switch {
+	case isNoRoom(err):
+		if err := s.createRoom(x, body); err != nil {
 			return err
 		}
-		if err := s.updateRoom(x, body, &sum); err != nil {
-			return err
-		}
-		return s.answerRoom(x, http.StatusOK)
-	})
+		return s.answerRoom(x, http.StatusCreated)
+	case err != nil:
+		return err
+	}
+	edit := func(set *room.Settings) (change, error) { return readChange(body, set, x.now) }
+	if err := s.carryOut(x, edit, &sum); err != nil {
+		return err
+	}
+	return s.answerRoom(x, http.StatusOK)
 }
 
 func (s *Server) createRoom(x *exchange, body object) error {
 	ctx := x.r.Context()
-	c, err := readChange(body, room.DefaultSettings(), x.now)
+	set := room.DefaultSettings()
+	c, err := readChange(body, &set, x.now)
 	if err != nil {
 		return err
 	}
-	if c.set.TargetURL == "" {
+	if set.TargetURL == "" {
 		return refuseField("invalid_target_url", "targetUrl", "")
 	}
-	if c.set.Name == "" {
-		c.set.Name = x.id
+	if set.Name == "" {
+		set.Name = x.id
 	}
 	mode := room.Active
 	if c.mode != "" {
 		mode = c.mode
 	}
-	if _, err := s.o.Engine.Do(ctx, x.id, x.actor.ID, room.NewRoom{Settings: c.set, Mode: mode}); err != nil {
+	if _, err := s.o.Engine.Do(ctx, x.id, x.actor.ID, room.NewRoom{Settings: set, Mode: mode}); err != nil {
 		return err
 	}
 	if c.opens && !c.opensAt.IsZero() {
@@ -186,34 +176,37 @@ func (s *Server) createRoom(x *exchange, body object) error {
 	return err
 }
 
-func (s *Server) updateRoom(x *exchange, body object, sum *room.Summary) error {
-	c, err := readChange(body, *sum.Settings, x.now)
+// carryOut does what an edit asks, in an order in which nobody slips through: settings first, then the doors, then the state. Of the
+// settings only the named ones change, whoever else changes others at the same time. edit runs once to judge, and once more when
+// the room is decided upon.
+func (s *Server) carryOut(x *exchange, edit func(*room.Settings) (change, error), sum *room.Summary) error {
+	ctx := x.r.Context()
+	set := *sum.Settings
+	c, err := edit(&set)
 	if err != nil {
 		return err
 	}
-	if !c.changed && c.mode == "" && !c.opens {
+	cancelled := c.opens && c.opensAt.IsZero()
+	if !c.named && c.mode == "" && (!c.opens || cancelled && sum.OpensAt == 0) {
 		return refuse("nothing_to_change")
 	}
-	return s.carryOut(x, &c, sum)
-}
-
-// carryOut does what a change asks, in an order in which nobody slips through: settings first, then the doors, then the state.
-func (s *Server) carryOut(x *exchange, c *change, sum *room.Summary) error {
-	ctx := x.r.Context()
-	if c.changed {
-		if _, err := s.o.Engine.Do(ctx, x.id, x.actor.ID, room.Reconfigure{Settings: c.set}); err != nil {
+	if c.named {
+		x.keep()
+		_, err := s.o.Engine.Configure(ctx, x.id, x.actor.ID, func(set *room.Settings) error {
+			_, err := edit(set)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
-	if c.opens && (!c.opensAt.IsZero() || sum.OpensAt != 0) {
+	if c.opens && (!cancelled || sum.OpensAt != 0) {
 		if _, err := s.o.Engine.Schedule(ctx, x.id, x.actor.ID, c.opensAt); err != nil {
 			return err
 		}
 	}
 	if c.mode != "" && c.mode != sum.Mode {
-		if _, err := s.o.Engine.Do(ctx, x.id, x.actor.ID, room.SetMode{Mode: c.mode}); err != nil {
-			return err
-		}
+		return s.do(x, room.SetMode{Mode: c.mode})
 	}
 	return nil
 }
@@ -223,7 +216,7 @@ func (s *Server) deleteRoom(x *exchange) error {
 	if err := s.named(x); err != nil {
 		return err
 	}
-	if err := s.alone(x.id, func() error { return s.do(x, room.DeleteRoom{}) }); err != nil {
+	if err := s.do(x, room.DeleteRoom{}); err != nil {
 		return err
 	}
 	return s.ok(x)
@@ -272,24 +265,26 @@ func (s *Server) setRate(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return s.alone(x.id, func() error {
-		sum, _, err := s.summary(x.r.Context(), x.id)
-		if err != nil {
-			return err
-		}
-		set := *sum.Settings
+	if !body.has("ratePerMinute") && !body.has("rate") {
+		return refuseField("invalid_rate_per_minute", "ratePerMinute", "")
+	}
+	return s.edit(x, func(set *room.Settings) (change, error) {
 		r := reader{o: body}
-		if r.rate(&set.RatePerMinute); r.err != nil {
-			return r.err
-		}
-		if r.named == 0 {
-			return refuseField("invalid_rate_per_minute", "ratePerMinute", "")
-		}
-		if err := s.do(x, room.Reconfigure{Settings: set}); err != nil {
-			return err
-		}
-		return s.answerRoom(x, http.StatusOK)
+		r.rate(&set.RatePerMinute)
+		return change{named: true}, r.err
 	})
+}
+
+// edit carries an edit out and answers with the room.
+func (s *Server) edit(x *exchange, edit func(*room.Settings) (change, error)) error {
+	sum, _, err := s.summary(x.r.Context(), x.id)
+	if err != nil {
+		return err
+	}
+	if err := s.carryOut(x, edit, &sum); err != nil {
+		return err
+	}
+	return s.answerRoom(x, http.StatusOK)
 }
 
 // maxFlush is how many one flush may let in.
@@ -327,26 +322,13 @@ func (s *Server) schedule(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return s.alone(x.id, func() error {
-		sum, _, err := s.summary(x.r.Context(), x.id)
-		if err != nil {
-			return err
-		}
-		c := change{set: *sum.Settings}
+	return s.edit(x, func(set *room.Settings) (change, error) {
+		var c change
 		r := reader{o: body}
-		r.limit("preQueueMaxPerIp", "invalid_pre_queue_max_per_ip", &c.set.PreQueueMaxPerIP, 1, 100_000)
+		r.limit("preQueueMaxPerIp", "invalid_pre_queue_max_per_ip", &set.PreQueueMaxPerIP, 1, 100_000)
 		c.opens = r.opening(&c.opensAt, x.now)
-		c.changed = r.named > 0
-		if r.err != nil {
-			return r.err
-		}
-		if !c.changed && !c.opens || !c.changed && c.opensAt.IsZero() && sum.OpensAt == 0 {
-			return refuse("nothing_to_change")
-		}
-		if err := s.carryOut(x, &c, &sum); err != nil {
-			return err
-		}
-		return s.answerRoom(x, http.StatusOK)
+		c.named = r.named > 0
+		return c, r.err
 	})
 }
 

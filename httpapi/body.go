@@ -37,6 +37,9 @@ func (x *exchange) object(limit int64, optional bool) (object, error) {
 	return parseObject(x.in)
 }
 
+// keep gives the request's body away: somebody may still read it after the handler has returned.
+func (x *exchange) keep() { x.in = nil }
+
 func (x *exchange) read(limit int64) error {
 	if x.r.ContentLength > limit {
 		// Not read any further: the connection cannot be used again.

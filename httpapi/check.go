@@ -201,7 +201,8 @@ func (s *Server) enter(x *exchange, id string, n room.Ticket, g uint32, session 
 	key := token.NewDoorKey(g, uint32(n))
 	_, err := s.o.Engine.Enter(x.r.Context(), id, n, session, codeAt, room.Holder(token.DigestDoorKey(key)))
 	switch {
-	case errors.Is(err, room.ErrNotPassed), errors.Is(err, room.ErrNotOwner), errors.Is(err, room.ErrCodeSpent):
+	case errors.Is(err, room.ErrNotPassed), errors.Is(err, room.ErrNotOwner), errors.Is(err, room.ErrCodeSpent),
+		errors.Is(err, room.ErrGeneration):
 		return nil, nil
 	case err != nil:
 		return nil, err

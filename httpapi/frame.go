@@ -102,12 +102,11 @@ func (s *Server) judge(f *frame, now time.Time) error {
 	case room.Waiting, room.Enqueued:
 		f.passed, f.bypass = sum.Mode == room.Bypass, sum.Mode == room.Bypass
 	case room.Passed:
-		until := p.PassedAt + room.Instant(sum.Settings.PassedTTLSec*1000)
-		if at >= until {
+		if p.Expired(sum.Settings, at) {
 			f.gone = "expired"
 			return nil
 		}
-		f.passed, f.leftSec = true, secondsTo(until, at)
+		f.passed, f.leftSec = true, secondsTo(p.PassedAt+room.Instant(sum.Settings.PassedTTLSec*1000), at)
 	case room.Inside:
 		if !s.o.Engine.DoorOpen(v.Room, sum, *p, now) {
 			f.gone = "expired"

@@ -102,6 +102,7 @@ var Codes = map[string]Verdict{
 	"not_available":      {http.StatusBadRequest, "This server cannot do that yet.", 0},
 	"room_exists":        {http.StatusConflict, "There is such a room already.", 0},
 	"ticket_not_found":   {http.StatusNotFound, "There is no such live ticket.", 0},
+	"room_reset":         {http.StatusConflict, "The room was made anew meanwhile.", 0},
 	"draw_under_way":     {http.StatusServiceUnavailable, "The draw is under way.", 1},
 	"invalid_opens_at":   {http.StatusBadRequest, "opensAt is an instant in the future, in epoch milliseconds or RFC 3339, or null.", 0},
 	"invalid_state":      {http.StatusBadRequest, "state is active, paused or bypass.", 0},

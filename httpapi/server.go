@@ -30,6 +30,7 @@ type Engine interface {
 	Enter(ctx context.Context, roomID string, n room.Ticket, session string, codeAt room.Instant, door room.Holder) (engine.Answer, error)
 	Leave(ctx context.Context, roomID, session string) (engine.Answer, error)
 	Do(ctx context.Context, roomID, actor string, c room.Command) (engine.Answer, error)
+	Configure(ctx context.Context, roomID, actor string, edit func(*room.Settings) error) (engine.Answer, error)
 	Schedule(ctx context.Context, roomID, actor string, opensAt time.Time) (engine.Answer, error)
 	Owns(ctx context.Context, roomID, session string, p room.Place) (bool, error)
 	View(ctx context.Context, roomID string) (projection.View, error)
@@ -80,7 +81,6 @@ type Server struct {
 	joins    *access.Limiter
 	checks   *access.Limiter
 	statuses *access.Limiter
-	settings sync.Map // room id -> *sync.Mutex: one change of a room's settings at a time
 	started  time.Time
 	noRoom   counter // checks of unknown rooms, which fail open
 	quit     chan struct{}

@@ -19,43 +19,36 @@ var writable = []string{
 	"queueMaxPerIp", "presenceSec", "state", "onBackendDown", "holdScore",
 }
 
-// change is what an operator's body asks of a room. Only what is named changes.
+// change is what a body asks of a room beside its settings.
 type change struct {
-	set     room.Settings // the present settings with the named ones replaced
-	changed bool          // a setting was named
-	mode    room.Mode     // "" when state was not named
+	named   bool      // a setting was named
+	mode    room.Mode // "" when state was not named
 	opensAt time.Time
 	opens   bool // opensAt was named; the zero time cancels
 }
 
-// readChange applies a body to the present settings of a room (the defaults, for a new one).
-func readChange(o object, set room.Settings, now time.Time) (change, error) {
-	c := change{set: set}
-	if raw, ok := o.find("redacted"); ok && string(raw) == "true" {
-		return c, refuseField("redacted_shape", "redacted", "")
-	}
-	if err := o.only(writable...); err != nil {
-		return c, err
-	}
+// readChange applies a body to a room's settings: only what is named changes.
+func readChange(o object, set *room.Settings, now time.Time) (change, error) {
+	var c change
 	r := reader{o: o}
-	r.name(&c.set.Name)
-	r.target(&c.set.TargetURL)
-	r.rate(&c.set.RatePerMinute)
-	r.limit("maxConcurrent", "invalid_max_concurrent", &c.set.MaxConcurrent, 1, 10_000_000)
-	r.number("passedTtlSec", "invalid_passed_ttl_sec", &c.set.PassedTTLSec, 10, 86_400)
-	r.number("sessionTtlSec", "invalid_session_ttl_sec", &c.set.SessionTTLSec, 10, 86_400)
-	r.number("sessionMaxSec", "invalid_session_max_sec", &c.set.SessionMaxSec, 10, 604_800)
-	r.number("holdScore", "invalid_hold_score", &c.set.HoldScore, 1, 100)
-	r.limit("preQueueMaxPerIp", "invalid_pre_queue_max_per_ip", &c.set.PreQueueMaxPerIP, 1, 100_000)
-	r.limit("queueMaxPerIp", "invalid_queue_max_per_ip", &c.set.QueueMaxPerIP, 1, 100_000)
-	r.limit("presenceSec", "invalid_presence_sec", &c.set.PresenceSec, 5, 3_600)
-	r.backend(&c.set.OnBackendDown)
-	r.origins("returnOrigins", "invalid_return_origins", &c.set.ReturnOrigins)
-	r.origins("tagOrigins", "invalid_tag_origins", &c.set.TagOrigins)
-	r.branding(&c.set.Branding, now)
+	r.name(&set.Name)
+	r.target(&set.TargetURL)
+	r.rate(&set.RatePerMinute)
+	r.limit("maxConcurrent", "invalid_max_concurrent", &set.MaxConcurrent, 1, 10_000_000)
+	r.number("passedTtlSec", "invalid_passed_ttl_sec", &set.PassedTTLSec, 10, 86_400)
+	r.number("sessionTtlSec", "invalid_session_ttl_sec", &set.SessionTTLSec, 10, 86_400)
+	r.number("sessionMaxSec", "invalid_session_max_sec", &set.SessionMaxSec, 10, 604_800)
+	r.number("holdScore", "invalid_hold_score", &set.HoldScore, 1, 100)
+	r.limit("preQueueMaxPerIp", "invalid_pre_queue_max_per_ip", &set.PreQueueMaxPerIP, 1, 100_000)
+	r.limit("queueMaxPerIp", "invalid_queue_max_per_ip", &set.QueueMaxPerIP, 1, 100_000)
+	r.limit("presenceSec", "invalid_presence_sec", &set.PresenceSec, 5, 3_600)
+	r.backend(&set.OnBackendDown)
+	r.origins("returnOrigins", "invalid_return_origins", &set.ReturnOrigins)
+	r.origins("tagOrigins", "invalid_tag_origins", &set.TagOrigins)
+	r.branding(&set.Branding, now)
 	r.unavailable()
-	c.changed = r.named > 0
-	if r.err == nil && c.changed && c.set.SessionMaxSec < c.set.SessionTTLSec {
+	c.named = r.named > 0
+	if r.err == nil && c.named && set.SessionMaxSec < set.SessionTTLSec {
 		r.fail("invalid_session_max_sec", "sessionMaxSec")
 	}
 	r.state(&c.mode)

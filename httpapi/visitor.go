@@ -62,12 +62,13 @@ func (s *Server) take(x *exchange, id string, answer func() error) error {
 		return err
 	}
 	f := &x.frame
-	*f = frame{sum: a.Summary, place: a.Place}
+	*f = frame{sum: *a.Summary, place: a.Place}
 	f.visitor = token.Visitor{Room: id, Generation: a.Summary.Generation, IssuedAt: x.ms()}
-	if a.Place.Ticket != 0 {
-		f.visitor.Ticket = uint32(a.Place.Ticket)
-	} else {
-		f.visitor.Handle = uint32(a.Place.Handle)
+	switch {
+	case a.Place.Ticket != 0:
+		f.visitor.Ticket, f.visitor.Generation = uint32(a.Place.Ticket), a.Place.Generation
+	case a.Place.Handle != 0:
+		f.visitor.Handle, f.visitor.Generation = uint32(a.Place.Handle), a.Place.Generation
 	}
 	if err := s.judge(f, x.now); err != nil {
 		return err
