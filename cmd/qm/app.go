@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"qm/access"
+	"qm/access/token"
+	"qm/engine"
+	"qm/httpapi"
+	"qm/journal"
+	"qm/journal/postgres"
+	"qm/projection/valkey"
+)
+
+// environment is the namespace of rooms that the Queue Manager contract speaks of (domain.md, "Words").
+const environment = "production"
+
+const (
+	openRetry = time.Second
+	stopWait  = 10 * time.Second // for requests that are under way when the server stops
+)
+
+// App is the server put together: this is where packages meet.
+type App struct {
+	config   *Config
+	log      *slog.Logger
+	engine   *engine.Engine
+	web      *httpapi.Server
+	listener net.Listener
+	demo     *demo
+	closers  []func()
+}
+
+// Build opens the stores and the listener. A store that cannot be reached is waited for until ctx ends: whoever starts
+// the server and its stores together need not order them.
+func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error) {
+	a := &App{config: c, log: log}
+	defer func() {
+		if err != nil {
+			a.Close()
+		}
+	}()
+	o := engine.Options{Environment: environment, Log: log}
+	if c.Durable() {
+		if err := a.openStores(ctx, &o); err != nil {
+			return nil, err
+		}
+	} else {
+		memory := journal.NewMemory()
+		o.Journal, o.Vault = memory, memory
+	}
+	a.engine = engine.New(o)
+
+	secret := c.Secret
+	if secret == "" {
+		secret = token.NewSecret()
+	}
+	keys, err := token.New(secret, c.SecretPrevious, token.Options{
+		SignV2: bool(c.TokenSignV2), MaxAge: time.Duration(c.TokenMaxAgeSec) * time.Second,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the keyring: %w", err)
+	}
+	gate := access.NewGate(access.Credentials{
+		AdminKey: c.AdminKey, PublicAPIKey: c.PublicAPIKey, AuthFailPerMinute: c.AdminAuthFailPerMin, Tokens: keys,
+	})
+	a.web = httpapi.New(httpapi.Options{
+		Engine: a.engine, Keys: keys, Gate: gate, Proxies: c.TrustedProxies.Proxies, Log: log,
+		Collectors: a.engine.Collectors(), Version: version(), Stores: c.Stores(), Warnings: c.Warnings(),
+		PublicURL: c.PublicURL, CookieMaxAgeSec: c.QueueCookieMaxAgeSec, RoomCookieCap: c.RoomCookieCap,
+		JoinLimitPerMin: c.JoinLimitPerMin, CheckLimitPerMin: c.CheckLimitPerMin, StatusLimitPerMin: c.StatusLimitPerMin,
+		SSEMaxTotal: c.SSEMaxTotal, SSEPerIP: c.SSEPerIP, Demo: bool(c.Demo),
+	})
+	if a.listener, err = net.Listen("tcp", c.Addr()); err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	a.closers = append(a.closers, func() { _ = a.listener.Close() })
+	if c.Demo {
+		a.demo = &demo{engine: a.engine, target: a.url() + "/demo", log: log}
+	}
+	return a, nil
+}
+
+func (a *App) openStores(ctx context.Context, o *engine.Options) error {
+	for {
+		j, err := postgres.Open(ctx, a.config.DatabaseURL, postgres.Options{MigrateURL: a.config.DatabaseMigrateURL})
+		if err == nil {
+			o.Journal, o.Vault = j, j
+			a.closers = append(a.closers, j.Close)
+			break
+		}
+		a.log.Warn("waiting for Postgres", "error", err)
+		timer := time.NewTimer(openRetry)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("open the journal: %w", err)
+		case <-timer.C:
+		}
+	}
+	shared, err := valkey.Open(ctx, a.config.ValkeyURL, valkey.Options{Log: a.log})
+	if err != nil {
+		return fmt.Errorf("open the projection: %w", err)
+	}
+	o.Shared = shared
+	a.closers = append(a.closers, shared.Close)
+	return nil
+}
+
+// Run serves until ctx ends, then stops in order: no new requests, streams ended, requests answered, rooms given up.
+func (a *App) Run(ctx context.Context) error {
+	defer a.Close()
+	rooms, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	engineDone := make(chan error, 1)
+	go func() { engineDone <- a.engine.Run(rooms) }()
+	demoDone := make(chan struct{})
+	go func() {
+		defer close(demoDone)
+		if a.demo != nil {
+			a.demo.run(ctx)
+		}
+	}()
+	server := a.web.HTTP()
+	serveDone := make(chan error, 1)
+	go func() { serveDone <- server.Serve(a.listener) }()
+
+	var failed error
+	select {
+	case <-ctx.Done():
+	case err := <-serveDone:
+		failed = fmt.Errorf("serve: %w", err)
+		serveDone <- http.ErrServerClosed
+	}
+	a.log.Info("stopping")
+	grace, cancel := context.WithTimeout(context.Background(), stopWait)
+	defer cancel()
+	if err := errors.Join(a.web.Shutdown(grace), server.Shutdown(grace)); err != nil {
+		a.log.Warn("some requests were cut off", "error", err)
+		_ = server.Close()
+	}
+	<-serveDone
+	if failed == nil {
+		<-demoDone
+	}
+	giveUp()
+	return errors.Join(failed, <-engineDone)
+}
+
+// Close gives up what Build opened. Run does it by itself.
+func (a *App) Close() {
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		a.closers[i]()
+	}
+	a.closers = nil
+}
+
+// url is where a browser on this machine finds the server, or PUBLIC_URL.
+func (a *App) url() string {
+	if a.config.PublicURL != "" {
+		return a.config.PublicURL
+	}
+	host, port, _ := net.SplitHostPort(a.listener.Addr().String())
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// greet prints what a newcomer wants to know.
+func (a *App) greet(w io.Writer) {
+	fmt.Fprintf(w, "Queue Manager %s, stores %s\n", version(), a.config.Stores())
+	if a.demo != nil {
+		fmt.Fprintf(w, "  the waiting page of the demo room:  %s/w/%s\n", a.url(), demoRoom)
+	}
+	fmt.Fprintf(w, "  the console:                        %s/", a.url())
+	if a.config.AdminKey == DefaultAdminKey {
+		fmt.Fprintf(w, "   (admin key: %s)", DefaultAdminKey)
+	}
+	fmt.Fprintln(w)
+}
+
+// version is the module's version or commit, as the build recorded it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
+		}
+	}
+	if info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "dev"
+}
