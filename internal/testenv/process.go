@@ -49,7 +49,7 @@ func launch(dir string, as *syscall.Credential, path string, args ...string) (*p
 	if err != nil {
 		return nil, fmt.Errorf("open the server's log: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // The server has its own descriptor.
+	defer log.Close()
 
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.SysProcAttr = dir, environ(dir), attributes(as)
