@@ -122,6 +122,9 @@ func (a *actor) work(ctx context.Context) error {
 			clear(a.taken)
 			a.taken = a.r.mailbox.take(a.taken)
 			a.backlog = a.taken
+			if n := len(a.taken); n > 0 {
+				a.r.e.metrics.mailbox.Observe(float64(n))
+			}
 		}
 		a.decideBacklog()
 		if a.flying == nil {
