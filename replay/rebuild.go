@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"qm/journal"
 	"qm/projection"
 )
 
@@ -20,7 +19,7 @@ type Rebuilt struct {
 // Rebuild folds a stream from its first record and puts the room in place of whatever the store holds of it, as one unit. It may be
 // done beside a running owner: a batch of the owner's that comes in between finds a hole and makes the projection anew itself. The error is a
 // *[DamageError] when the journal does not make a room; the store is left alone then.
-func Rebuild(ctx context.Context, j journal.Journal, store projection.Store, stream string) (Rebuilt, error) {
+func Rebuild(ctx context.Context, j Reader, store projection.Store, stream string) (Rebuilt, error) {
 	head, err := j.Head(ctx, stream)
 	if err != nil {
 		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", stream, err)

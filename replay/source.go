@@ -22,12 +22,12 @@ func Lines(r io.Reader) Source {
 }
 
 // Stream reads one stream of a journal from its first record to its head as of the call.
-func Stream(ctx context.Context, j journal.Journal, stream string) Source {
+func Stream(ctx context.Context, j Reader, stream string) Source {
 	return func(fn func(*journal.Record) error) error { return j.Read(ctx, stream, 0, fn) }
 }
 
 // Streams reads several streams of a journal, one after the other.
-func Streams(ctx context.Context, j journal.Journal, streams ...string) Source {
+func Streams(ctx context.Context, j Reader, streams ...string) Source {
 	return func(fn func(*journal.Record) error) error {
 		for _, s := range streams {
 			if err := j.Read(ctx, s, 0, fn); err != nil {
