@@ -161,15 +161,21 @@ func (t *touched) commands(s *room.State, sum *room.Summary) *commands {
 	without := func(list []uint32) []uint32 {
 		return slices.DeleteFunc(list, func(n uint32) bool { return gone(int(n / pageSize)) })
 	}
-	place := func(n uint32) *room.Place { p := s.Ticket(room.Ticket(n)); return &p }
+	var p room.Place                                    // one for all, so that none escapes to the heap
 	changed := pagesOf(t.moved, t.allTickets, lastPage) // before the lists lose what is over
 	for _, n := range t.seated {
 		if n%pageSize == 0 && n > 0 { // The page before may have been over already; only the last page is kept empty.
 			changed = append(changed, int(n/pageSize)-1)
 		}
 	}
-	c.cells(tickets, without(t.seated), func(b []byte, n uint32) []byte { return appendPlace(b, place(n)) })
-	c.cells(lives, without(t.lived), func(b []byte, n uint32) []byte { return appendLive(b, place(n)) })
+	c.cells(tickets, without(t.seated), func(b []byte, n uint32) []byte {
+		p = s.Ticket(room.Ticket(n))
+		return appendPlace(b, &p)
+	})
+	c.cells(lives, without(t.lived), func(b []byte, n uint32) []byte {
+		p = s.Ticket(room.Ticket(n))
+		return appendLive(b, &p)
+	})
 	for _, page := range changed {
 		if gone(page) {
 			c.drop(tickets.key(page))
@@ -200,7 +206,7 @@ func (t *touched) commands(s *room.State, sum *room.Summary) *commands {
 		}
 	} else {
 		c.cells(words, t.handles, func(b []byte, q uint32) []byte {
-			p := s.Handle(room.Handle(q))
+			p = s.Handle(room.Handle(q))
 			return binary.BigEndian.AppendUint32(b, handleWord(&p))
 		})
 	}
@@ -210,7 +216,7 @@ func (t *touched) commands(s *room.State, sum *room.Summary) *commands {
 		}
 	} else {
 		c.cells(entries, t.entered, func(b []byte, q uint32) []byte {
-			p := s.Handle(room.Handle(q))
+			p = s.Handle(room.Handle(q))
 			return appendEntry(b, &p)
 		})
 	}
@@ -251,7 +257,7 @@ func (s *Store) Prepare(b projection.Batch) projection.Write {
 	if len(b.Events) == 0 {
 		return w // Nothing will be written, but the position is compared.
 	}
-	var t touched
+	t := touched{moved: make([]uint32, 0, len(b.Events)), seated: make([]uint32, 0, len(b.Events))}
 	for _, e := range b.Events {
 		t.add(e.Body)
 	}
