@@ -135,7 +135,7 @@ func (t *teller) room(b room.Body) string {
 	case *room.Pass:
 		return passSentence(b)
 	case *room.Unslot:
-		return fmt.Sprintf("%s slots back, never told and unseen", give(b.Tickets))
+		return fmt.Sprintf("%s back, never told and unseen", give(b.Tickets))
 	case *room.Enter:
 		return fmt.Sprintf("ticket %d %s", b.Ticket, t.enters(b))
 	case *room.Renew:
@@ -344,9 +344,9 @@ func tickets(list []room.Ticket) string {
 
 func give(list []room.Ticket) string {
 	if len(list) == 1 {
-		return tickets(list) + " gives its"
+		return tickets(list) + " gives its slot"
 	}
-	return tickets(list) + " give their"
+	return tickets(list) + " give their slots"
 }
 
 func count(n int, one, many string) string {
