@@ -99,7 +99,7 @@ func refusal(pkg, importPath string) string {
 		return "is a command"
 	case within(ours, "httpapi/...") && !command && !within(pkg, "httpapi/..."):
 		return "is imported by commands alone"
-	case slices.Contains(drivers, ours) && !command && pkg != "internal/mutants":
+	case slices.Contains(drivers, ours) && !command:
 		return "is a driver, which commands alone name"
 	case layered && l.ours != nil && !strings.HasPrefix(ours, pkg+"/") && !within(ours, l.name) && !withinAny(ours, l.ours):
 		return fmt.Sprintf("is not below %s, which may import %v", pkg, l.ours)
