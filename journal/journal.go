@@ -64,7 +64,8 @@ var (
 	ErrFenced = errors.New("journal: fenced out by a newer epoch")
 	// ErrConflict: the batch does not start right after the stream's head. Nothing was written.
 	ErrConflict = errors.New("journal: the head has moved")
-	// ErrInvalid: the batch is malformed (empty, gaps inside, other streams, a body that is not JSON, unsealed). Nothing was written.
+	// ErrInvalid: the batch is malformed (empty, gaps inside, other streams, a body that is not JSON, unsealed; see [Validate]), or a
+	// name is one that no storage can hold. Nothing was written.
 	ErrInvalid = errors.New("journal: invalid batch")
 )
 
@@ -88,7 +89,8 @@ type Journal interface {
 	// Renew extends leases that are still the newest, and returns the streams of those that are not.
 	// A lease that ran out but that nobody took is extended with its epoch.
 	Renew(ctx context.Context, leases []Lease, ttl time.Duration) (lost []string, err error)
-	// Release gives a lease up at once, so that another process need not wait for it to run out. Releasing a lost lease does nothing.
+	// Release gives a lease up at once, so that another process need not wait for it to run out; an append that still comes under it is
+	// fenced out. Releasing a lost lease does nothing.
 	Release(ctx context.Context, lease Lease) error
 
 	// Append writes a batch of sealed records (see [Seal]) as one atomic unit and returns when it is durable. The records continue the

@@ -54,7 +54,7 @@ func times(t *testing.T, j journal.Journal) {
 	w.write(batch)
 	batch[3].At = origin
 	got := read(t, j, room, 0)
-	same(t, batch, got)
+	sameRecords(t, batch, got)
 	if got[3].At.Location() != time.UTC {
 		t.Fatalf("a time came back in %v", got[3].At.Location())
 	}
@@ -79,7 +79,7 @@ func mixed(t *testing.T, j journal.Journal) {
 			edit(i, &batch[i])
 		}
 		w.write(batch)
-		same(t, batch, read(t, j, stream, after))
+		sameRecords(t, batch, read(t, j, stream, after))
 	}
 	read(t, j, stream, 0)
 }
@@ -169,7 +169,7 @@ func copies(t *testing.T, j journal.Journal) {
 		}
 		batch[i] = journal.Record{}
 	}
-	same(t, want, read(t, j, room, 0))
+	sameRecords(t, want, read(t, j, room, 0))
 }
 
 // optimistic lets several writers without a lease append to one stream, each retrying when another was faster.
@@ -236,12 +236,12 @@ func middle(t *testing.T, j journal.Journal) {
 		other.write(records(other.lease.Stream, 10))
 	}
 	for _, after := range []int64{-1, 0, 1, 999, 1000, 1001, 2047, 2048, 2999} {
-		same(t, written[max(after, 0):], read(t, j, room, after))
+		sameRecords(t, written[max(after, 0):], read(t, j, room, after))
 	}
 	for _, after := range []int64{3000, 3001, 1 << 40} {
-		same(t, nil, read(t, j, room, after))
+		sameRecords(t, nil, read(t, j, room, after))
 	}
-	same(t, nil, read(t, j, "production/none", 0))
+	sameRecords(t, nil, read(t, j, "production/none", 0))
 }
 
 func readStops(t *testing.T, j journal.Journal) {

@@ -1,4 +1,4 @@
--- What the server's own role may do, when another role owns the tables. %[1]s is the role, %[2]s the schema.
+-- What the server's own role (the first argument) may do in the schema (the second), when another role owns the tables.
 -- It runs at each start with DATABASE_MIGRATE_URL, so that a new server role needs no migration.
 revoke all on journal, head, snapshot, vault from public;
 revoke all on journal from %[1]s;
