@@ -114,8 +114,10 @@ func newTab(t *testing.T) *tab {
 	return b
 }
 
-// in is the same browser in a subtest, with what it said so far forgotten.
+// in is the same browser in a subtest, with what it said so far forgotten. It
+// leaves the page before the subtest's server goes.
 func (b *tab) in(t *testing.T) *tab {
+	t.Cleanup(func() { b.open("about:blank") })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.t, b.errors = t, nil

@@ -593,7 +593,7 @@ function journal(path, now) {
   };
   const detail = (body) => {
     const b = typeof body === "string" ? body : JSON.stringify(body ?? {});
-    const plain = b.replace(/^\{|\}$/g, "").replace(/"/g, "").replace(/,/g, ", ").replace(/:/g, " ");
+    const plain = b.replace(/([\w+/=-]{8})[\w+/=-]{12,}/g, "$1…").replace(/^\{|\}$/g, "").replace(/"/g, "").replace(/,/g, ", ").replace(/:/g, " ");
     return plain.length > 120 ? plain.slice(0, 119) + "…" : plain;
   };
   async function more() {
@@ -647,9 +647,12 @@ async function start() {
   try {
     listed = await api("GET", "/rooms");
   } catch (e) {
-    if (e.status !== 401) signIn(e.message);
+    if (e.status === 401) return;
+    lost(e.message);
+    retry = setTimeout(start, 3000);
     return;
   }
+  lost("");
   take({ rooms: Array.isArray(listed) ? listed : listed.rooms, totals: listed.totals });
   full = false;
   $("signout").hidden = false;

@@ -74,7 +74,7 @@ const near = 10
 func (p WaitingPage) pageState() string {
 	f := p.First
 	switch {
-	case f.Passed && f.State == "bypass":
+	case f.State == "bypass":
 		return "bypass"
 	case f.Passed:
 		return "turn"

@@ -1,6 +1,11 @@
 // The waiting page. One question is asked here: when is it my turn, and will I
 // lose my place? The server's frames answer it; this module shows them, keeps
 // the connection, and never gives a place away because something failed.
+//
+// It asks POST join, GET events (status and refresh), GET status and POST leave
+// under /api/v1, and reads from a frame: state, position, ahead, etaSec, passed,
+// redirectUrl, expiresInSec, scheduled, preCount, opensAt, now, held, message,
+// messageAt, ref, token, expired, reason. What is missing is not known.
 
 const $ = (id) => document.getElementById(id);
 const cfg = (window.QM_CONFIG = JSON.parse($("qm-config").textContent));
@@ -75,8 +80,10 @@ const opensIn = () => frame.opensAt - skew - Date.now();
 function state() {
   if (trouble === "offline") return trouble;
   if (fate) return fate;
-  if (frame?.passed) return frame.state === "bypass" ? "bypass" : "turn";
-  if (trouble) return trouble;
+  if (frame?.state === "bypass") return "bypass";
+  if (frame?.passed) return "turn";
+  // Who holds no place yet is not told that it is kept.
+  if (trouble) return frame || place.token || trouble === "busy" ? trouble : "backend";
   if (lapsed) return lapsed;
   if (!frame) return "joining";
   if (frame.scheduled) return opensIn() > 0 ? "scheduled" : "drawing";
@@ -96,6 +103,7 @@ function eta(sec) {
   if (min < 1) return say("eta.now");
   if (min < 1.5) return say("eta.one");
   if (min < 9.5) return say("eta.min", { n: Math.round(min) });
+  if (min < 17.5) return say("eta.min", { n: Math.round(min / 5) * 5 });
   if (min < 50) {
     const a = Math.max(5, Math.floor((min * 0.85) / 5) * 5);
     return say("eta.range", { a, b: Math.max(a + 5, Math.ceil((min * 1.15) / 5) * 5) });
@@ -229,10 +237,10 @@ let said = { state: cfg.state, place: null, at: Date.now() };
 const NEAR = new Set([10, 5, 3, 2, 1]);
 const announce = (sentence) => ($("say").textContent = sentence);
 function speak(s, position) {
+  const where = position === null ? "" : say("say.place", { n: number.format(position), eta: say("say.wait", { eta: eta(frame.etaSec) }) });
   const due = NEAR.has(position) || Date.now() - said.at >= 60_000;
-  if (s !== said.state) announce(`${say(s + ".h")}. ${say(s + ".p")}`);
-  else if (position !== null && position !== said.place && due && !frame.passed)
-    announce(say("say.place", { n: number.format(position), eta: say("say.wait", { eta: eta(frame.etaSec) }) }));
+  if (s !== said.state) announce(`${say(s + ".h")}. ${say(s + ".p")} ${where}`);
+  else if (where && position !== said.place && due && !frame.passed) announce(where);
   else return;
   said = { state: s, place: position, at: Date.now() };
 }
@@ -249,6 +257,7 @@ function tell() {
 
 // Where the door is, if it is a place that a browser may be sent to.
 function door() {
+  if (!frame.redirectUrl) return "";
   try {
     const url = new URL(frame.redirectUrl, location.href);
     return /^https?:$/.test(url.protocol) ? url.href : "";
@@ -275,12 +284,14 @@ function apply(next) {
   if (next.expired) {
     if (next.reason === "left") return finish("left");
     lapsed = next.reason === "expired" ? "expired" : "reset";
+    lapsedUntil = 0;
     frame = null;
     render();
     return rejoin();
   }
   if (next.token && (!place.name || nameOf(next.token) === place.name)) hold(next.token);
   frame = next;
+  if (Date.now() - rejoinedAt > 60_000) lapses = 0;
   if (lapsed && !lapsedUntil) lapsedUntil = Date.now() + 45_000;
   const { position } = next;
   if (position > 0) {
@@ -396,10 +407,12 @@ function refused({ status, data, after }, step) {
 }
 
 let rejoins = 0; // because of 401, since the last good frame
-let lapses = 0;
+let lapses = 0; // places lost in a row: a loop must not become a flood
+let rejoinedAt = 0;
 function rejoin() {
   stop();
   lapses++;
+  rejoinedAt = Date.now();
   soon(join, lapses > 3 ? backoff(10_000) : Math.random() * 300);
 }
 
@@ -491,7 +504,8 @@ document.addEventListener("visibilitychange", () => {
 addEventListener("pagehide", stop);
 addEventListener("pageshow", (event) => event.persisted && resync());
 addEventListener("storage", (event) => {
-  if (event.key !== store.key || !event.newValue) return;
+  if (event.key !== store.key) return;
+  if (!event.newValue) return place.token && !fate ? finish("left") : undefined; // left in another tab
   const other = store.load(); // another tab of this visitor: one visitor, one place
   if (other.name !== place.name) {
     place = other;

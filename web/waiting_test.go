@@ -78,7 +78,7 @@ func TestOfflineKeepsThePlace(t *testing.T) {
 	b.awaitState("waiting")
 	b.offline(true)
 	b.awaitState("offline")
-	b.awaitText("lead", "Your place is kept")
+	b.awaitText("lead", "is kept")
 	b.awaitText("big", "24")
 	l.cut()
 	l.with(func(l *line) { l.now = at(21, 260) })
@@ -288,6 +288,38 @@ func TestLeaveAsksOnce(t *testing.T) {
 	b.awaitState("waiting")
 	if got := l.asked("leave"); len(got) != 1 || got[0].body["token"] != token(40) {
 		t.Errorf("leave: %v", got)
+	}
+	b.clean()
+}
+
+// A turn without a door yet, or with one that no browser should be sent to,
+// leads nowhere until the server names a good one.
+func TestTurnWithoutADoorStays(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, frame{"state": "active", "position": nil, "passed": true})
+	b := newTab(t)
+	b.open(l.URL + "/w/demo")
+	b.awaitState("turn")
+	b.await(`!document.getElementById("go").hasAttribute("href")`)
+	l.say(frame{"state": "active", "position": nil, "passed": true, "redirectUrl": "javascript:alert(1)", "ref": "ABCD-12"})
+	b.awaitText("ref", "ABCD-12")
+	b.await(`!document.getElementById("go").hasAttribute("href")`)
+	l.say(frame{"state": "bypass", "passed": true, "redirectUrl": "/target"})
+	b.awaitState("bypass")
+	b.await(`location.pathname === "/target"`)
+	b.clean()
+}
+
+func TestLeavingInOneTabLeavesInTheOther(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, at(24, 300))
+	b := newTab(t)
+	b.open(l.URL + "/w/demo")
+	b.awaitState("waiting")
+	b.text(`localStorage.removeItem("qm:demo"), dispatchEvent(new StorageEvent("storage", {key: "qm:demo", newValue: null}))`)
+	b.awaitState("left")
+	if got := len(l.asked("join")); got != 1 {
+		t.Errorf("joined %d times", got)
 	}
 	b.clean()
 }

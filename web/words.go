@@ -93,6 +93,8 @@ func (w words) eta(sec *int64, paused bool) string {
 		return w["eta.one"]
 	case min < 9.5:
 		return w.Say("eta.min", "n", n(math.Round(min)))
+	case min < 17.5:
+		return w.Say("eta.min", "n", n(math.Round(min/5)*5))
 	case min < 50:
 		a := max(5, math.Floor(min*0.85/5)*5)
 		b := max(a+5, math.Ceil(min*1.15/5)*5)
