@@ -9,6 +9,7 @@ import (
 
 // recordings are the good journals of testdata/journals, by name. Each is recorded by driving the real core.
 var recordings = map[string]func(t testing.TB) *recorder{
+	"small":          recordSmall,
 	"surge":          recordSurge,
 	"drop":           recordDrop,
 	"drop-killed":    recordDropKilled,

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,8 @@ type Options struct {
 	// Head is a record's hash that was noted elsewhere; it must be among the hashes of the journal, or its tail was cut or all of it
 	// written anew (domain.md rule 8). Nil: none was noted.
 	Head *journal.Hash
+	// Heads are where the storage says that the streams stand, read before the records: the records must reach that far.
+	Heads []journal.Head
 	// Every is how many records lie between two runs of room.Check, which walks the whole room; one run is made at the end in
 	// any case. 0: after each of the first 1,000 records of a room, then each time that it has grown by a half.
 	Every int64
@@ -78,6 +81,9 @@ func Verify(source Source, o Options) (Report, []Finding, error) {
 			if last == nil {
 				stream := strings.Clone(r.Stream)
 				last = newVerifier(stream, &o, &all)
+				if i := slices.IndexFunc(o.Heads, func(h journal.Head) bool { return h.Stream == stream }); i >= 0 {
+					last.stored = &o.Heads[i]
+				}
 				byName[stream] = last
 				rooms = append(rooms, last)
 			}
@@ -103,8 +109,15 @@ func Verify(source Source, o Options) (Report, []Finding, error) {
 		}
 		all, err = append(all, f), nil
 	}
+	for _, h := range o.Heads {
+		if err == nil && h.Seq > 0 && byName[h.Stream] == nil {
+			all = append(all, finding(h.Stream, h.Seq, Head, "the storage says that the stream stands at seq %d, and it has no records", h.Seq))
+		}
+	}
 	for _, v := range rooms {
-		v.finish()
+		if err == nil {
+			v.finish()
+		}
 		report.Rooms = append(report.Rooms, v.report)
 	}
 	if err == nil && o.Head != nil && !seen {
@@ -130,7 +143,8 @@ type verifier struct {
 	report RoomReport
 
 	chain  *journal.Chain
-	seq    int64 // of the record at hand
+	stored *journal.Head // where the storage says that the stream stands; nil: it does not say
+	seq    int64         // of the record at hand
 	at     room.Instant
 	before journal.Hash // hash of the record before, as recorded
 
@@ -212,6 +226,9 @@ func (v *verifier) record(r *journal.Record) {
 		return // its event has happened already, or cannot be placed
 	}
 	v.report.Last, v.report.To = r.Seq, r.At
+	if v.stored != nil && r.Seq == v.stored.Seq && r.Hash != v.stored.Hash {
+		v.found(Head, "the hash is not the one that the storage has for the head of the stream, %x", v.stored.Hash)
+	}
 	if !v.report.Events {
 		return
 	}
@@ -295,6 +312,10 @@ func (v *verifier) finish() {
 		v.check()
 	}
 	head := v.chain.Head()
+	if v.stored != nil && head.Seq < v.stored.Seq {
+		v.seq = head.Seq
+		v.found(Head, "the storage says that the stream stands at seq %d; the records from seq %d on are missing", v.stored.Seq, head.Seq+1)
+	}
 	v.report.Head = fmt.Sprintf("%x", head.Hash)
 	v.report.Summary, v.report.final = v.sum, v.s
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"qm/engine/room"
 	"qm/journal"
@@ -23,8 +24,9 @@ const maxTicket = room.MaxTicket
 // records are where the records of one call come from.
 type records struct {
 	source  replay.Source
-	streams []string      // of the rooms, in the order in which they are told; with a file only --room's, if given
-	reader  replay.Reader // by stream
+	streams []string       // of the rooms, in the order in which they are told; with a file only --room's, if given
+	heads   []journal.Head // of the streams; none with a file
+	reader  replay.Reader  // by stream
 	close   func()
 }
 
@@ -41,15 +43,21 @@ func (c *command) open(ctx context.Context, audit bool) (*records, error) {
 	if err != nil {
 		return nil, err
 	}
-	streams, err := c.databaseStreams(ctx, j, audit)
+	heads, err := c.heads(ctx, j, audit)
 	if err != nil {
 		j.Close()
 		return nil, err
 	}
-	return &records{source: replay.Streams(ctx, j, streams...), streams: streams, reader: j, close: j.Close}, nil
+	r := &records{heads: heads, reader: j, close: j.Close}
+	for _, h := range heads {
+		r.streams = append(r.streams, h.Stream)
+	}
+	r.source = replay.Streams(ctx, j, r.streams...)
+	return r, nil
 }
 
-func (c *command) databaseStreams(ctx context.Context, j journal.Journal, audit bool) ([]string, error) {
+// heads lists the streams that have records.
+func (c *command) heads(ctx context.Context, j journal.Journal, audit bool) ([]journal.Head, error) {
 	if c.room != "" {
 		name := environment + "/" + c.room
 		head, err := j.Head(ctx, name)
@@ -59,7 +67,7 @@ func (c *command) databaseStreams(ctx context.Context, j journal.Journal, audit 
 		if head.Seq == 0 {
 			return nil, fmt.Errorf("the journal has no room %q", c.room)
 		}
-		return []string{name}, nil
+		return []journal.Head{head}, nil
 	}
 	heads, err := j.Streams(ctx, environment+"/")
 	if err != nil {
@@ -72,13 +80,7 @@ func (c *command) databaseStreams(ctx context.Context, j journal.Journal, audit 
 		}
 		heads = append(heads, organisation...)
 	}
-	var names []string
-	for _, h := range heads {
-		if h.Seq > 0 {
-			names = append(names, h.Stream)
-		}
-	}
-	return names, nil
+	return slices.DeleteFunc(heads, func(h journal.Head) bool { return h.Seq == 0 }), nil
 }
 
 // openFile opens an NDJSON file. It may be read several times; standard input is kept in memory for that.

@@ -58,6 +58,7 @@ func (c *command) verify(ctx context.Context) error {
 		return err
 	}
 	defer in.close()
+	o.Heads = in.heads
 	report, findings, err := replay.Verify(in.source, o)
 	for _, f := range findings {
 		c.report(f)
