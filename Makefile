@@ -3,7 +3,10 @@
 .PHONY: help run up test lint bench sim fuzz mutants replay generate
 
 LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+# Where "make up" keeps its data. Exported, so that recipes are run without a shell between make and script:
+# a signal to make then reaches the script, which ends its servers.
 RUN_DIR ?= .run
+export RUN_DIR
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,7 +15,7 @@ run: ## Run the server with a demo room; needs Go alone, keeps nothing
 	QM_DEMO=1 go run ./cmd/qm
 
 up: ## Run the server on a Postgres and a Valkey of its own; data is kept in RUN_DIR (.run)
-	@RUN_DIR=$(RUN_DIR) scripts/up.sh
+	@scripts/up.sh
 
 test: ## Run every test against real Postgres, Valkey and Chromium; installs what is missing
 	@scripts/test.sh
