@@ -205,7 +205,7 @@ func parsePlace(b []byte, key byte, h *Holder, id *Identity, score *uint8) (uint
 	}
 	if rest, found := bytes.CutPrefix(b, []byte(`,"s":`)); found {
 		var v uint64
-		if v, b, ok = parseNumber(rest, 100); !ok || v == 0 {
+		if v, b, ok = parseNumber(rest, maxScore); !ok || v == 0 {
 			return 0, errPlace
 		}
 		*score = uint8(v)

@@ -67,10 +67,14 @@ func Decide(s *State, c Command, now Instant) ([]Event, error) {
 
 func one(now Instant, b Body) ([]Event, error) { return []Event{{At: now, Body: b}}, nil }
 
+// maxScore is the end of the scale (domain.md rule 10). The codec takes none beyond it.
+const maxScore = 100
+
 func (s *State) decideTakePlace(c TakePlace, now Instant) ([]Event, error) {
 	if c.Generation != s.generation {
 		return nil, ErrGeneration
 	}
+	c.Score = min(c.Score, maxScore)
 	if s.mode == Bypass {
 		return nil, nil // there is no line: everybody passes, and nobody has a place
 	}

@@ -14,6 +14,7 @@ const maxSlice Instant = 1000
 type Meter struct {
 	Credit int64   // ticket-milliseconds earned and not spent
 	at     Instant // up to when it was counted
+	slice  Instant // how much time was counted since the last Advance, at most maxSlice
 	fresh  int64   // the part of Credit earned since the last Advance
 	rate   int64   // what each millisecond since at earns; 0 while the clock stands
 	limit  int64   // what may be kept while nobody can be passed
@@ -33,7 +34,7 @@ func NewMeter(s *State, now Instant) Meter {
 func (m *Meter) Advance(s *State, now Instant) {
 	m.Credit = min(m.Credit-m.fresh, m.limit) + m.fresh
 	m.count(now)
-	m.fresh = 0
+	m.fresh, m.slice = 0, 0
 	m.look(s)
 }
 
@@ -53,10 +54,12 @@ func (m *Meter) After(s *State, events []Event) {
 	m.look(s)
 }
 
-// count adds what the time up to now has earned.
+// count adds what the time up to now has earned: from one Advance to the next a second's worth at most, however many decisions
+// lie between them, or a stall of the clock would be made up by whoever joins meanwhile.
 func (m *Meter) count(now Instant) {
-	earned := m.rate * int64(min(max(now-m.at, 0), maxSlice))
-	m.at = max(m.at, now)
+	span := min(max(now-m.at, 0), maxSlice-m.slice)
+	earned := m.rate * int64(span)
+	m.at, m.slice = max(m.at, now), m.slice+span
 	m.Credit += earned
 	m.fresh += earned
 	if m.idle {
