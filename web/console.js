@@ -335,7 +335,7 @@ function overview() {
         const c = rows.get(r.id) || row(r);
         if (!rows.has(r.id)) rows.set(r.id, c), body.append(c.tr);
         put(c.name, r.name || r.id);
-        c.state.replaceChildren(el("span.state", { "data-s": stateOf(r) }, stateOf(r)));
+        c.state.replaceChildren(r.error ? el("span.err", {}, r.error) : el("span.state", { "data-s": stateOf(r) }, stateOf(r)));
         put(c.waiting, num(r.waiting) + (preOf(r) ? ` + ${num(preOf(r))}` : ""));
         c.waiting.title = preOf(r) ? `${num(preOf(r))} before the draw` : "";
         put(c.in, num(r.joinedLastMin));
@@ -487,6 +487,22 @@ function room(id) {
     else run();
   };
 
+  // Message
+  const message = el("textarea", { id: "message", rows: 2, maxlength: 2000 });
+  const messageButton = el("button", { type: "submit" }, "Publish");
+  const messageC = control(
+    el("form", { onsubmit: (e) => (e.preventDefault(), publish()) }, el("label", { for: "message" }, "Message to everyone in line"), message, el("div.row", {}, messageButton)),
+  );
+  let messageTouched = false;
+  message.addEventListener("input", () => (messageTouched = true));
+  const publish = async () => {
+    const { name, logoUrl, color, background } = now().branding || {};
+    const branding = { message: message.value.trim() };
+    for (const [k, v] of Object.entries({ name, logoUrl, color, background })) if (v) branding[k] = v;
+    const run = () => api("POST", "/rooms", { id, branding });
+    if (await act(messageC.out, messageButton, run, () => (branding.message ? "Everyone in line can read it." : "There is no message."))) messageTouched = false;
+  };
+
   // Eject
   const ticket = number("ticket", "Ticket to the back", { min: 1, required: true });
   const ejectButton = el("button", { type: "submit" }, "Eject");
@@ -544,7 +560,7 @@ function room(id) {
     el("div.head", {}, title, badge),
     el("div.panel", {}, dl, chart, chartSays, el("div.line", {}, el("span.soft", {}, "The line:"), el("a", { href: "/w/" + encodeURIComponent(id), target: "_blank", rel: "noreferrer" }, el("code", {}, lineOf(id))), copy)),
     age,
-    el("div.cols", {}, el("section.panel", { "aria-label": "Controls" }, el("h2", {}, "Controls"), state.node, rateC.node, flushC.node, openC.node, ejectC.node, endC.node), log.node),
+    el("div.cols", {}, el("section.panel", { "aria-label": "Controls" }, el("h2", {}, "Controls"), state.node, rateC.node, messageC.node, flushC.node, openC.node, ejectC.node, endC.node), log.node),
   );
   show(id, {
     node,
@@ -558,7 +574,7 @@ function room(id) {
       document.title = `${num(r.waiting)} waiting · ${r.name || id} · Queue Manager`;
       put(title, r.name || id);
       badge.dataset.s = stateOf(r);
-      put(badge, stateOf(r) === "scheduled" && r.opensAt ? `scheduled for ${full24(r.opensAt)}` : stateOf(r));
+      put(badge, r.error || (stateOf(r) === "scheduled" && r.opensAt ? `scheduled for ${full24(r.opensAt)}` : stateOf(r)));
       put(facts["Waiting"], num(r.waiting) + (preOf(r) ? ` + ${num(preOf(r))}` : "") + (r.held ? ` (${num(r.held)} held)` : ""));
       put(facts["In a minute"], num(r.joinedLastMin));
       put(facts["Out a minute"], `${num(r.passedLastMin)} of ${num(rateOf(r))}`);
@@ -571,6 +587,8 @@ function room(id) {
       for (const b of states) b.setAttribute("aria-pressed", String(b.dataset.s === r.state));
       if (!rateTouched && document.activeElement !== rate.input && rateOf(r) != null) rate.input.value = rateOf(r);
       sayRate();
+      messageC.node.hidden = !r.branding; // whoever may not read it should not overwrite it
+      if (!messageTouched && document.activeElement !== message) message.value = r.branding?.message || "";
       cancelButton.hidden = !r.opensAt || stateOf(r) !== "scheduled";
       put(openHint, stateOf(r) === "scheduled" ? `Set for ${full24(r.opensAt)}; ${people(preOf(r) || 0)} here.` : "In your own time zone. Those who are here at the opening get their places by draw.");
       stale(node, age);

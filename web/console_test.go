@@ -104,7 +104,7 @@ func (o *office) admin(w http.ResponseWriter, r *http.Request) {
 			answer(w, o.refuse.status, frame{"code": o.refuse.code, "error": "The rate must be from 0 to 100000."})
 			return
 		}
-		if path == "/rooms" {
+		if path == "/rooms" && body["name"] != nil {
 			o.rooms = append(o.rooms, frame{"id": body["id"], "name": body["name"], "state": "active", "waiting": 0, "rate": 60})
 			o.tell(frame{"rooms": o.rooms})
 		}
@@ -175,6 +175,7 @@ func drop() frame {
 	return frame{
 		"id": "spring", "name": "Spring drop", "state": "active", "waiting": 8400, "preQueue": 0, "passedLastMin": 598, "joinedLastMin": 1240,
 		"rate": 600, "oldestWaitSec": 840, "estWaitSec": 850, "live": 412, "maxConcurrent": 500, "seq": 3,
+		"branding": frame{"name": "North & Sons", "logoUrl": "", "color": "#f60", "background": "", "message": "", "messageAt": nil},
 	}
 }
 
@@ -249,6 +250,13 @@ func TestConsoleSteersARoom(t *testing.T) {
 	}
 	b.click(`.ask button.bad`)
 	waitFor(t, func() bool { return o.last() == `POST /rooms/spring/state {"state":"bypass"}` })
+
+	b.do(chromedp.SendKeys(chromedp.CSS("#message"), "Back at noon."))
+	b.click(`.control:has(#message) button`)
+	b.await(`document.body.innerText.includes("Everyone in line can read it.")`)
+	if got, want := o.last(), `POST /rooms {"branding":{"color":"#f60","message":"Back at noon.","name":"North \u0026 Sons"},"id":"spring"}`; got != want {
+		t.Errorf("did %s, want %s", got, want)
+	}
 
 	o.with(func(o *office) { o.refuse = &refusal{400, "invalid_rate", 0} })
 	b.do(chromedp.SendKeys(chromedp.CSS("#rate"), "\r"))

@@ -84,14 +84,18 @@ func (p WaitingPage) pageState() string {
 		return p.Lapsed
 	case f.State == "":
 		return "joining"
+	case f.Scheduled && f.Position != nil:
+		return "shut"
 	case f.Scheduled && f.OpensAt.After(f.Now):
 		return "scheduled"
 	case f.Scheduled:
 		return "drawing"
-	case f.State == "drawing", f.State == "paused", f.State == "full", f.State == "held":
+	case f.State == "drawing", f.State == "paused", f.State == "held":
 		return f.State
 	case f.Position != nil && *f.Position <= near:
 		return "near"
+	case f.State == "full":
+		return "full"
 	}
 	return "waiting"
 }
@@ -244,7 +248,7 @@ func (v *waitingView) figures(f Frame) {
 			v.BigLabel, v.Big = v.Say("window"), clock(time.Duration(f.ExpiresInSec)*time.Second)
 		}
 		v.Title = v.Say(v.HeadKey())
-	case f.Scheduled:
+	case f.Scheduled && f.Position == nil:
 		left := f.OpensAt.Sub(f.Now)
 		v.BigLabel, v.Big = v.Say("opens"), clock(left)
 		// The server does not know the visitor's zone: it names its own.

@@ -4,7 +4,7 @@
 //
 // It asks POST join, GET events (status and refresh), GET status and POST leave
 // under /api/v1, and reads from a frame: state, position, ahead, etaSec, passed,
-// redirectUrl, expiresInSec, scheduled, preCount, opensAt, now, held, message,
+// redirectUrl, expiresInSec, scheduled, preCount, opensAt, now, held, full, message,
 // messageAt, ref, token, expired, reason. What is missing is not known.
 
 const $ = (id) => document.getElementById(id);
@@ -53,6 +53,9 @@ const store = {
 // token; name of the place; first: the position first seen; done: the part of the wait that is over
 let place = store.load();
 
+// A frame may renew our token, and name the ticket that our handle was drawn as. Any other place is not ours.
+const same = (name) => !place.name || name === place.name || (place.name[0] === "q" && name.startsWith(`n${place.name.slice(1).split(".")[0]}.`));
+
 function hold(token) {
   if (!token) return;
   const name = nameOf(token);
@@ -86,12 +89,15 @@ function state() {
   if (trouble) return frame || place.token || trouble === "busy" ? trouble : "backend";
   if (lapsed) return lapsed;
   if (!frame) return "joining";
+  // Who held a ticket before the opening was set keeps it.
+  if (frame.scheduled && frame.position > 0) return "shut";
   if (frame.scheduled) return opensIn() > 0 ? "scheduled" : "drawing";
   if (frame.state === "drawing") return "drawing";
   if (drawnUntil > Date.now()) return "drawn";
-  if (frame.state === "paused" || frame.state === "full") return frame.state;
+  if (frame.state === "paused") return frame.state;
   if (frame.held || frame.state === "held") return "held";
-  return frame.position > 0 && frame.position <= 10 ? "near" : "waiting";
+  if (frame.position > 0 && frame.position <= 10) return "near";
+  return frame.full || frame.state === "full" ? "full" : "waiting";
 }
 
 // --- Words for time ---------------------------------------------------------
@@ -289,7 +295,7 @@ function apply(next) {
     render();
     return rejoin();
   }
-  if (next.token && (!place.name || nameOf(next.token) === place.name)) hold(next.token);
+  if (next.token && same(nameOf(next.token))) hold(next.token);
   frame = next;
   if (Date.now() - rejoinedAt > 60_000) lapses = 0;
   if (lapsed && !lapsedUntil) lapsedUntil = Date.now() + 45_000;
@@ -309,8 +315,8 @@ function apply(next) {
   }
   news();
   render();
-  // The doors opened: the handle becomes the ticket that was drawn for it.
-  if (place.name?.startsWith("q") && !next.scheduled && !next.passed && next.state !== "drawing") rejoin();
+  // The doors opened: the handle becomes the ticket that was drawn for it. Everyone's does now, so not at once.
+  if (place.name?.startsWith("q") && !next.scheduled && !next.passed && next.state !== "drawing") rejoin(5000);
 }
 
 function finish(why) {
@@ -382,14 +388,19 @@ function refused({ status, data, after }, step) {
   const joining = step === join;
   switch (data.code) {
     case "room_not_found":
+    case "room_idle":
       return finish("gone");
     case "blocked_by_protection":
       return finish("refused");
     case "queue_identity_limit":
     case "prequeue_identity_limit":
+      finish("toomany");
+      return soon(join, Math.max(after, jitter(45_000)));
     case "prequeue_full":
-      finish(data.code === "prequeue_full" ? "linefull" : "toomany");
-      return soon(join, Math.max(after, jitter(data.code === "prequeue_full" ? 10_000 : 45_000)));
+    case "room_full":
+      finish("linefull");
+      return soon(join, Math.max(after, jitter(10_000)));
+    case "room_damaged":
     case "storage_unavailable":
       return trip("backend", step, after);
   }
@@ -409,11 +420,11 @@ function refused({ status, data, after }, step) {
 let rejoins = 0; // because of 401, since the last good frame
 let lapses = 0; // places lost in a row: a loop must not become a flood
 let rejoinedAt = 0;
-function rejoin() {
+function rejoin(spread = 300) {
   stop();
   lapses++;
   rejoinedAt = Date.now();
-  soon(join, lapses > 3 ? backoff(10_000) : Math.random() * 300);
+  soon(join, lapses > 3 ? backoff(10_000) : Math.random() * spread);
 }
 
 async function join() {

@@ -203,7 +203,8 @@ func TestScheduledCountsInTheDevicesTime(t *testing.T) {
 	over["now"] = over["opensAt"]
 	l.say(over)
 	b.awaitState("drawing")
-	l.say(at(512, 1500))
+	drawn := at(512, 1500)
+	l.say(drawn) // without a token: the page asks for it
 	b.awaitState("drawn")
 	b.awaitText("big", "512")
 	b.awaitText("when", "20 to 30 minutes")
@@ -288,6 +289,31 @@ func TestLeaveAsksOnce(t *testing.T) {
 	b.awaitState("waiting")
 	if got := l.asked("leave"); len(got) != 1 || got[0].body["token"] != token(40) {
 		t.Errorf("leave: %v", got)
+	}
+	b.clean()
+}
+
+// The frame after the draw may name the ticket; nobody has to join again.
+func TestDrawnTicketComesWithTheFrame(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := newLine(t, frame{"state": "scheduled", "scheduled": true, "position": nil, "preCount": 2, "opensAt": now.Add(time.Minute).UnixMilli(), "now": now.UnixMilli()})
+	b := newTab(t)
+	b.open(l.URL + "/w/demo")
+	b.awaitState("scheduled")
+	waitFor(t, func() bool { return len(l.asked("events")) == 1 })
+	drawn := at(40, 400)
+	drawn["token"] = token(40)
+	l.say(drawn)
+	b.awaitState("drawn")
+	b.await(`JSON.parse(localStorage.getItem("qm:demo")).name === "n1.40"`)
+	held := at(40, 400)
+	held["scheduled"], held["opensAt"], held["now"] = true, now.Add(time.Minute).UnixMilli(), now.UnixMilli()
+	l.say(held)
+	b.awaitState("shut")
+	b.awaitText("big", "40")
+	if got := len(l.asked("join")); got != 1 {
+		t.Errorf("joined %d times", got)
 	}
 	b.clean()
 }
