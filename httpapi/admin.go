@@ -139,7 +139,7 @@ func (s *Server) saveRoom(x *exchange) error {
 		if err := s.createRoom(x, body); err != nil {
 			return err
 		}
-		return s.answerRoom(x, http.StatusCreated)
+		return s.answerRoom(x, http.StatusOK)
 	case err != nil:
 		return err
 	}
