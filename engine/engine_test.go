@@ -49,20 +49,20 @@ func TestJoinsAreDealtInOrderAndPassAtTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := start(t, onMemory())
 		ctx := t.Context()
-		if _, err := e.Do(ctx, "r1", "admin", room.NewRoom{Settings: testSettings(60), Mode: room.Active}); err != nil {
+		if _, err := e.Do(ctx, "shop", "admin", room.NewRoom{Settings: testSettings(60), Mode: room.Active}); err != nil {
 			t.Fatal(err)
 		}
 		for i := 1; i <= 5; i++ {
-			ans, err := e.Join(ctx, "r1", fmt.Sprint("session-", i), network(i), 0)
+			ans, err := e.Join(ctx, "shop", fmt.Sprint("session-", i), network(i), 0)
 			if err != nil || ans.Place.Ticket != room.Ticket(i) || !ans.Fresh {
 				t.Fatalf("join %d: %+v %v", i, ans, err)
 			}
 		}
-		again, err := e.Join(ctx, "r1", "session-3", network(3), 0)
+		again, err := e.Join(ctx, "shop", "session-3", network(3), 0)
 		if err != nil || again.Place.Ticket != 3 || again.Fresh {
 			t.Fatalf("the second join of a holder: %+v %v", again, err)
 		}
-		view, err := e.View(ctx, "r1")
+		view, err := e.View(ctx, "shop")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestJoinsAreDealtInOrderAndPassAtTheRate(t *testing.T) {
 func TestManyJoinsAtOnce(t *testing.T) {
 	e := start(t, onMemory())
 	ctx := t.Context()
-	if _, err := e.Do(ctx, "r1", "admin", room.NewRoom{Settings: testSettings(60), Mode: room.Paused}); err != nil {
+	if _, err := e.Do(ctx, "shop", "admin", room.NewRoom{Settings: testSettings(60), Mode: room.Paused}); err != nil {
 		t.Fatal(err)
 	}
 	const n = 10_000
@@ -89,7 +89,7 @@ func TestManyJoinsAtOnce(t *testing.T) {
 	for i := range n {
 		all.Go(func() {
 			for { // a crowded machine may make a caller wait too long: who asks again finds the place
-				ans, err := e.Join(ctx, "r1", fmt.Sprint("session-", i), network(i), 0)
+				ans, err := e.Join(ctx, "shop", fmt.Sprint("session-", i), network(i), 0)
 				if errors.Is(err, ErrStorage) || errors.Is(err, ErrBusy) {
 					continue
 				}
