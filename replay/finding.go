@@ -117,32 +117,31 @@ const (
 // invariants lists every check under the number of its invariant.
 var invariants = []struct {
 	number string
-	title  string
 	codes  []Code
 }{
-	{"I1", "the chain holds", []Code{Hash, Gap, Reorder, Head, Torn, Line}},
-	{"I2", "time never runs back", []Code{TimeBack, TimeGrain}},
-	{"I3", "every record can be read", []Code{Kind, Body}},
-	{"I4", "a room is created first, and its generation grows", []Code{NoRoom, RoomExists, Generation}},
-	{"I5", "numbers have no gap and are used once", []Code{TicketGap, TicketReused, HandleGap, HandleReused}},
-	{"I6", "one place per holder", []Code{HolderTwice}},
-	{"I7", "the pre-queue before the doors open, the line after", []Code{JoinScheduled, JoinShut, EnqueueUnschedule}},
-	{"I8", "only who waits passes, and once", []Code{PassSpans, PassStranger, PassTwice, PassHeld}},
-	{"I9", "first in, first out", []Code{FIFO}},
-	{"I10", "only who is absent is a ghost", []Code{GhostStranger, GhostOff, GhostSeen, GhostAlone}},
-	{"I11", "the outflow is never overserved", []Code{Overserved, Credit}},
-	{"I12", "slots are never exceeded", []Code{Slots, FlushSlots}},
-	{"I13", "the clock stands while the room does not let in", []Code{ClockShut}},
-	{"I14", "a draw can be proved", []Code{ScheduleSecret, DrawCommitment, DrawHead, DrawSeed, DrawOrder, DrawEntries, DrawVersion}},
-	{"I15", "a draw is at its time", []Code{SchedulePast, ScheduleCancel, DrawUnscheduled, DrawEarly, DrawLate}},
-	{"I16", "caps hold", []Code{CapLine, CapPreQueue}},
-	{"I17", "the door opens to passes alone", []Code{EnterStranger, EnterLate, CodeSpent, RenewStranger}},
-	{"I18", "only what is held can be given back", []Code{LeaveStranger}},
-	{"I19", "nothing lapses before its time", []Code{LapseWhy, LapseStranger, LapseEarly}},
-	{"I20", "an eject takes what is live", []Code{EjectStranger}},
-	{"I21", "a purge counts what it takes", []Code{PurgeCount}},
-	{"I22", "a slot is taken back only where there is one", []Code{UnslotStranger, UnslotEarly}},
-	{"I23", "the room agrees with itself", []Code{State}},
+	{"I1", []Code{Hash, Gap, Reorder, Head, Torn, Line}},             // the chain holds
+	{"I2", []Code{TimeBack, TimeGrain}},                              // time never runs back
+	{"I3", []Code{Kind, Body}},                                       // every record can be read
+	{"I4", []Code{NoRoom, RoomExists, Generation}},                   // a room is created first, and its generation grows
+	{"I5", []Code{TicketGap, TicketReused, HandleGap, HandleReused}}, // numbers have no gap and are used once
+	{"I6", []Code{HolderTwice}},                                      // one place per holder
+	{"I7", []Code{JoinScheduled, JoinShut, EnqueueUnschedule}},       // the pre-queue before the doors open, the line after
+	{"I8", []Code{PassSpans, PassStranger, PassTwice, PassHeld}},     // only who waits passes, and once
+	{"I9", []Code{FIFO}},                                             // first in, first out
+	{"I10", []Code{GhostStranger, GhostOff, GhostSeen, GhostAlone}},  // only who is absent is a ghost
+	{"I11", []Code{Overserved, Credit}},                              // the outflow is never overserved
+	{"I12", []Code{Slots, FlushSlots}},                               // slots are never exceeded
+	{"I13", []Code{ClockShut}},                                       // the clock stands while the room does not let in
+	{"I14", []Code{ScheduleSecret, DrawCommitment, DrawHead, DrawSeed, DrawOrder, DrawEntries, DrawVersion}}, // a draw can be proved
+	{"I15", []Code{SchedulePast, ScheduleCancel, DrawUnscheduled, DrawEarly, DrawLate}},                      // a draw is at its time
+	{"I16", []Code{CapLine, CapPreQueue}},                               // caps hold
+	{"I17", []Code{EnterStranger, EnterLate, CodeSpent, RenewStranger}}, // the door opens to passes alone
+	{"I18", []Code{LeaveStranger}},                                      // only what is held can be given back
+	{"I19", []Code{LapseWhy, LapseStranger, LapseEarly}},                // nothing lapses before its time
+	{"I20", []Code{EjectStranger}},                                      // an eject takes what is live
+	{"I21", []Code{PurgeCount}},                                         // a purge counts what it takes
+	{"I22", []Code{UnslotStranger, UnslotEarly}},                        // a slot is taken back only where there is one
+	{"I23", []Code{State}},                                              // the room agrees with itself
 }
 
 var numbers = func() map[Code]string {

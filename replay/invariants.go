@@ -214,7 +214,6 @@ func (v *verifier) eject(b *room.Eject) room.Body {
 		v.unwait(b.Ticket)
 	}
 	v.seat(b.To, v.identity(b.Ticket))
-	v.ejected.Add(b.To)
 	return b
 }
 

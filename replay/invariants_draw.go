@@ -68,6 +68,7 @@ func (v *verifier) draw(b *room.Draw) room.Body {
 	for i, at := range order {
 		v.seat(b.First+room.Ticket(i), ids[at])
 	}
+	v.drawn, v.drawnAt = room.Span{b.First, b.First + room.Ticket(b.Count) - 1}, v.at
 	v.entries = v.entries[:0]
 	v.entered = map[room.Identity]int{}
 	return b

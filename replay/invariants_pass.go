@@ -112,9 +112,13 @@ func (v *verifier) ghosts(in, spans []room.Span) (out []room.Span, count int) {
 				continue
 			}
 			for n := from; n <= to; n++ {
-				// A ticket that came of an eject has a holder who may not know it yet.
-				if joined := v.s.Ticket(n).JoinedAt; !v.ejected.Has(n) && v.at < joined+room.Instant(*presence)*1000 {
-					v.found(GhostSeen, "ticket %d passes as a ghost; its holder was seen joining at %s, less than %d s before", n, clock(joined), *presence)
+				// Nobody can be seen with a ticket before there is one: observation begins with it.
+				born := v.s.Ticket(n).JoinedAt
+				if v.drawn[0] <= n && n <= v.drawn[1] {
+					born = v.drawnAt
+				}
+				if v.at < born+room.Instant(*presence)*1000 {
+					v.found(GhostSeen, "ticket %d passes as a ghost; there is such a ticket since %s, for less than %d s", n, clock(born), *presence)
 				}
 			}
 		}

@@ -117,6 +117,14 @@ func (r *recorder) try(actor string, c room.Command) ([]room.Event, error) {
 	}
 	for _, e := range events {
 		r.state.Apply(e)
+		switch b := e.Body.(type) { // whoever gets a new ticket has not had the time to be seen with it
+		case *room.Draw:
+			for n := b.First; n < b.First+room.Ticket(b.Count); n++ {
+				r.presence.see(n, r.now)
+			}
+		case *room.Eject:
+			r.presence.see(b.To, r.now)
+		}
 	}
 	r.meter.After(r.state, events)
 	if err := room.Check(r.state); err != nil {

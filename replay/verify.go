@@ -154,8 +154,9 @@ type verifier struct {
 	bent bool         // numbers were left out or a holder has two places
 
 	// What the events alone must tell, kept beside the room.
-	passed     room.Line             // tickets of this generation that have passed
-	ejected    room.Line             // those that came of an eject
+	passed     room.Line // tickets of this generation that have passed
+	drawn      room.Span // the tickets of the last draw
+	drawnAt    room.Instant
 	identities []room.Identity       // by ticket
 	inLine     map[room.Identity]int // waiting tickets of an identity
 	entries    []entry               // the pre-queue, by handle, those who left included
@@ -180,7 +181,7 @@ func newVerifier(stream string, o *Options, all *[]Finding) *verifier {
 func (v *verifier) forget() {
 	v.bent = false
 	v.passed.Clear()
-	v.ejected.Clear()
+	v.drawn, v.drawnAt = room.Span{}, 0
 	v.identities = v.identities[:0]
 	v.entries = v.entries[:0]
 	v.inLine, v.entered = map[room.Identity]int{}, map[room.Identity]int{}
