@@ -214,8 +214,15 @@ func (a *actor) take(events []room.Event, actor, cause string) {
 			Stream: a.r.stream, At: time.UnixMilli(int64(e.At)).UTC(), Kind: e.Body.Kind(), Version: version,
 			Actor: actor, Cause: cause, Body: text[start:len(text):len(text)],
 		})
-		if b, ok := e.Body.(*room.Renew); ok {
+		switch b := e.Body.(type) {
+		case *room.Renew:
 			a.r.presence.forgetDoors(b.Tickets)
+		case *room.Draw: // nobody could be seen with a ticket before there was one: observation begins now
+			for n := range room.Ticket(b.Count) {
+				a.r.presence.mark(b.First+n, e.At)
+			}
+		case *room.Eject:
+			a.r.presence.mark(b.To, e.At)
 		}
 	}
 	a.meter.After(a.state, events)
