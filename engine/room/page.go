@@ -22,6 +22,19 @@ func (s *State) PageLive(page int) int {
 	return int(s.live[page])
 }
 
+// PageHolders are the holders of a page's tickets, as long as the slice goes. Only those of live tickets mean anything.
+func (s *State) PageHolders(page int) []Holder {
+	if page < 0 || page >= len(s.holder.pages) {
+		return nil
+	}
+	return s.holder.pages[page]
+}
+
+// JoinedAt is when a live ticket was given, or its entry in the pre-queue.
+func (s *State) JoinedAt(n Ticket) Instant {
+	return s.createdAt + Instant(s.joined.at(uint32(n)))*joinUnit
+}
+
 // FirstWaiting is the first ticket in line, held or not; false when there is none.
 func (s *State) FirstWaiting() (Ticket, bool) {
 	n, waits := s.line.First()

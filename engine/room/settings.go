@@ -30,7 +30,7 @@ type Settings struct {
 	OnBackendDown    string   `json:"onBackendDown"`    // "closed" (default) or "open"
 	Branding         Branding `json:"branding"`
 	ReturnOrigins    []string `json:"returnOrigins,omitempty"`
-	TagOrigins       []string `json:"tagOrigins,omitempty"` // nil: as ReturnOrigins
+	TagOrigins       []string `json:"tagOrigins,omitzero"` // nil: as ReturnOrigins; empty is another policy, and stays
 	URLPatterns      []string `json:"urlPatterns,omitempty"`
 }
 
