@@ -144,6 +144,7 @@ func (r *recorder) tick(sweep bool) {
 	}
 	r.meter.Advance(r.state, r.now)
 	slices.Sort(r.doors)
+	r.doors = slices.Compact(r.doors)
 	c := room.Tick{Credit: r.meter.Credit, Presence: r.presence, Doors: r.doors, Sweep: sweep}
 	for _, e := range r.do("clock", c) {
 		if renew, ok := e.Body.(*room.Renew); ok {
