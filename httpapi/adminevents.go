@@ -55,7 +55,7 @@ func (s *Server) adminEvents(x *exchange) error {
 	defer tick.Stop()
 	for {
 		x.buf = known.append(x.buf[:0], list, room.Instant(x.ms()))
-		if out.send("stats", 0, x.buf) != nil {
+		if out.send("stats", x.buf) != nil {
 			return nil
 		}
 		for ready := false; !ready; {

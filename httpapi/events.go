@@ -43,7 +43,7 @@ func (s *Server) events(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if out.send("status", 0, x.buf) != nil || f.gone != "" {
+	if out.send("status", x.buf) != nil || f.gone != "" {
 		return nil
 	}
 	sent, passed := append([]byte(nil), x.buf...), f.passed
@@ -70,7 +70,7 @@ func (s *Server) events(x *exchange) error {
 			*f = frame{visitor: v, gone: "expired"}
 		case err != nil:
 			// The room is out of reach for now. What was said last still holds as far as anyone knows; it keeps the line alive.
-			if forced && out.send("status", 0, sent) != nil {
+			if forced && out.send("status", sent) != nil {
 				return nil
 			}
 			timer.Reset(heartbeat)
@@ -83,7 +83,7 @@ func (s *Server) events(x *exchange) error {
 		if !forced && f.gone == "" && (f.passed && passed || bytes.Equal(x.buf, sent)) {
 			continue
 		}
-		if out.send("status", 0, x.buf) != nil || f.gone != "" {
+		if out.send("status", x.buf) != nil || f.gone != "" {
 			return nil
 		}
 		sent, passed = append(sent[:0], x.buf...), f.passed

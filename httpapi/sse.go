@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -109,13 +108,13 @@ func (x *exchange) begin() (*stream, error) {
 }
 
 // send writes one event. An error means that the consumer is gone, or too slow.
-func (s *stream) send(event string, id int64, data []byte) error {
+func (s *stream) send(event string, data []byte) error {
+	return s.sendWithin(event, data, writePatient)
+}
+
+func (s *stream) sendWithin(event string, data []byte, patience time.Duration) error {
 	b := append(s.line[:0], "event: "...)
 	b = append(b, event...)
-	if id > 0 {
-		b = append(b, "\nid: "...)
-		b = strconv.AppendInt(b, id, 10)
-	}
 	b = append(b, "\ndata: "...)
 	b = append(b, data...) // JSON of ours has no line breaks
 	b = append(b, "\n\n"...)
