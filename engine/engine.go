@@ -117,6 +117,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.mu.Unlock()
 	}()
 	running.Go(func() { e.watchShared(ctx) })
+	running.Go(func() { e.sharePresence(ctx) })
 
 	list := time.NewTicker(time.Second)
 	defer list.Stop()

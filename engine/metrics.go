@@ -18,6 +18,7 @@ type metrics struct {
 	mailbox         prometheus.Histogram
 	busy            prometheus.Counter
 	publishFailures prometheus.Counter
+	shareFailures   prometheus.Counter
 
 	waiting, preQueue, slots, lag, queued, ownedRooms, damagedRooms *prometheus.Desc
 }
@@ -40,6 +41,7 @@ func newMetrics(e *Engine) *metrics {
 		mailbox:         prometheus.NewHistogram(prometheus.HistogramOpts{Name: "qm_mailbox_taken", Help: "Requests taken from a room's mailbox at once.", Buckets: prometheus.ExponentialBuckets(1, 4, 8)}),
 		busy:            counter("qm_mailbox_refused_total", "Requests refused because the mailbox was full."),
 		publishFailures: counter("qm_projection_failures_total", "Failed writes to the shared projection."),
+		shareFailures:   counter("qm_presence_failures_total", "Failed exchanges of presence with other processes."),
 		waiting:         desc("qm_room_waiting", "Tickets waiting, held ones included.", "room"),
 		preQueue:        desc("qm_room_prequeue", "Entries in the pre-queue.", "room"),
 		slots:           desc("qm_room_slots", "Slots in use.", "room"),
@@ -71,7 +73,7 @@ func (m *metrics) count(events []room.Event) {
 func (e *Engine) Collectors() []prometheus.Collector {
 	m := e.metrics
 	return []prometheus.Collector{
-		m.joins, m.passes, m.events, m.appendSeconds, m.appendFailures, m.batchEvents, m.mailbox, m.busy, m.publishFailures, gauges{m},
+		m.joins, m.passes, m.events, m.appendSeconds, m.appendFailures, m.batchEvents, m.mailbox, m.busy, m.publishFailures, m.shareFailures, gauges{m},
 	}
 }
 

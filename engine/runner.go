@@ -26,6 +26,7 @@ type runner struct {
 
 	mailbox   *mailbox
 	presence  presence
+	away      away
 	publisher *publisher
 	fenced    chan struct{} // one pending at most: the lease was found to be another's
 

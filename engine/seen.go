@@ -8,14 +8,24 @@ import (
 
 // Seen notes that the ticket's holder was here (a join, a status, a stream's heartbeat).
 func (e *Engine) Seen(roomID string, n room.Ticket) {
-	if r := e.known(roomID); r != nil && n != 0 {
+	r := e.known(roomID)
+	switch {
+	case r == nil || n == 0:
+	case r.current() == elsewhere:
+		r.away.add(&r.away.tickets, n)
+	default:
 		r.presence.mark(n, room.Instant(e.o.Now().UnixMilli()))
 	}
 }
 
 // SeenDoor notes that a door session was used.
 func (e *Engine) SeenDoor(roomID string, n room.Ticket) {
-	if r := e.known(roomID); r != nil {
+	r := e.known(roomID)
+	switch {
+	case r == nil:
+	case r.current() == elsewhere:
+		r.away.add(&r.away.doors, n)
+	default:
 		r.presence.markDoor(n, room.Instant(e.o.Now().UnixMilli()))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	"qm/internal/testenv"
 )
@@ -214,4 +215,33 @@ func TestTenThousandJoinsAtOnce(t *testing.T) {
 		seen[ticket] = true
 	}
 	proved(t, s)
+}
+
+// Whoever polls a process that does not own the room is no ghost: their pass has a slot.
+func TestPollsAtTheOtherProcessCountAsPresent(t *testing.T) {
+	t.Parallel()
+	s, _ := durableStores(t)
+	first := startQM(t, s, nil)
+	first.createRoom(t, `"id":"shop","ratePerMinute":0,"maxConcurrent":5,"presenceSec":5`)
+	absent, present := newVisitor(1), newVisitor(2)
+	mustJoin(t, first, absent)
+	mustJoin(t, first, present)
+	second := startQM(t, s, nil)
+	eventually(t, "the second process answers", func() bool {
+		a, err := present.status(second, "shop")
+		return err == nil && a.status == http.StatusOK
+	})
+	aged := time.Now().Add(12 * time.Second) // the absent one has been unseen for more than presenceSec by then
+	eventually(t, "time has passed", func() bool {
+		_, err := present.status(second, "shop")
+		return err == nil && time.Now().After(aged)
+	})
+	first.admin(t, "POST", "rooms/shop/rate", `{"ratePerMinute":6000}`, http.StatusOK)
+	eventually(t, "both have passed", func() bool {
+		a, err := present.status(second, "shop")
+		return err == nil && a.body["passed"] == true
+	})
+	if slots := first.admin(t, "GET", "rooms/shop", "", http.StatusOK).body["slots"]; slots != 1.0 {
+		t.Errorf("%v slots are held, not the one of whoever polled", slots)
+	}
 }
