@@ -12,10 +12,12 @@ type party struct {
 	*desk
 	rt     *rapid.T
 	w      *watch
-	secret byte
 	passed map[Ticket]bool // of this generation
 	given  Ticket
 }
+
+// secret is that of the room's next draw.
+func (p *party) secret() byte { return byte(16*p.s.Generation()) + byte(p.s.Draws()) + 1 }
 
 func (p *party) visitor() int { return rapid.IntRange(1, 40).Draw(p.rt, "visitor") }
 
@@ -61,7 +63,7 @@ func (p *party) command() Command {
 	case !p.s.Exists():
 		return NewRoom{Settings: p.settings(), Mode: rapid.SampledFrom([]Mode{Active, Paused, Bypass, Idle}).Draw(p.rt, "mode")}
 	case p.s.DrawDue(p.now) && k < 55:
-		return DrawNow{Secret: Digest{p.secret}, Head: Digest{byte(k)}}
+		return DrawNow{Secret: Digest{p.secret()}, Head: Digest{byte(k)}}
 	case k < 20:
 		i := p.visitor()
 		return TakePlace{Generation: g, Holder: who(i), Identity: Identity(i % 9), Score: uint8(rapid.IntRange(0, 110).Draw(p.rt, "score"))}
@@ -91,13 +93,10 @@ func (p *party) command() Command {
 	case k < 56:
 		return PurgeLine{}
 	case k < 59:
-		if p.s.entries.Len() == 0 {
-			p.secret++ // a drop's secret stays while entries rest on it
-		}
 		if rapid.IntRange(0, 3).Draw(p.rt, "cancel") == 0 {
 			return Reschedule{}
 		}
-		return Reschedule{OpensAt: p.now + Instant(rapid.IntRange(-1, 5000).Draw(p.rt, "opens")), Commitment: Commitment(Digest{p.secret})}
+		return Reschedule{OpensAt: p.now + Instant(rapid.IntRange(-1, 5000).Draw(p.rt, "opens")), Commitment: Commitment(Digest{p.secret()})}
 	case k < 60:
 		return CloseRoom{}
 	default:
@@ -217,7 +216,7 @@ func TestEverybodyPassesInTheEnd(t *testing.T) {
 		}
 		if p.s.opensAt != 0 {
 			p.now = max(p.now, p.s.opensAt)
-			p.draw(p.secret)
+			p.draw(p.secret())
 		}
 		p.must(SetMode{Mode: Active})
 		p.must(Reconfigure{Settings: settingsOf(func(s *Settings) { s.RatePerMinute, s.HoldScore = 6000, 101 })})
