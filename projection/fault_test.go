@@ -12,10 +12,6 @@ import (
 
 const stream = "production/sale"
 
-func TestFaultWithoutFaults(t *testing.T) {
-	projectiontest.Run(t, func(*testing.T) projection.Store { return projection.NewFault(projection.NewMemory()) })
-}
-
 func TestFaultStrikesBeforeAndAfterWrites(t *testing.T) {
 	f := projection.NewFault(projection.NewMemory())
 	h := projectiontest.NewHouse(t, stream, 1)

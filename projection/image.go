@@ -96,8 +96,11 @@ func (d *differ) add(where string, want, got any) {
 }
 
 func show(v any) string {
-	if h, ok := v.(room.Holder); ok {
-		return fmt.Sprintf("%x", h[:])
+	switch v := v.(type) {
+	case room.Holder:
+		return fmt.Sprintf("%x", v[:])
+	case []string:
+		return fmt.Sprintf("%#v", v) // which tells an empty list from none
 	}
 	return fmt.Sprintf("%+v", v)
 }
@@ -120,18 +123,10 @@ func (d *differ) fields(where string, want, got any) {
 			d.fields(name, wf.Interface(), gf.Interface())
 			continue
 		}
-		if !equal(wf, gf) {
+		if !reflect.DeepEqual(wf.Interface(), gf.Interface()) {
 			d.add(name, deref(wf), deref(gf))
 		}
 	}
-}
-
-// equal compares two fields; a list that is empty is the same as none, as in JSON.
-func equal(a, b reflect.Value) bool {
-	if a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 {
-		return true
-	}
-	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
 func deref(v reflect.Value) any {

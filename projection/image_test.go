@@ -13,7 +13,7 @@ func TestDiffNamesWhatDiffers(t *testing.T) {
 	image := func() projection.Image {
 		h := projectiontest.NewHouse(t, stream, 1)
 		settings := room.DefaultSettings()
-		settings.ReturnOrigins = []string{}
+		settings.TagOrigins = []string{}
 		h.Must(t, room.Reconfigure{Settings: settings})
 		h.Drop(t, 5, func() {})
 		h.Must(t, room.Flush{Count: 1})
@@ -30,13 +30,14 @@ func TestDiffNamesWhatDiffers(t *testing.T) {
 			s.MaxConcurrent = new(int64)
 			i.Summary.Settings = &s
 		},
-		"summary.Proof.Count": func(i *projection.Image) { p := *i.Summary.Proof; p.Count++; i.Summary.Proof = &p },
-		"summary.Proof":       func(i *projection.Image) { i.Summary.Proof = nil },
-		"ticket 3.Holder":     func(i *projection.Image) { i.Tickets[2].Holder[4]++ },
-		"ticket 5.Status":     func(i *projection.Image) { i.Tickets = i.Tickets[:4] },
-		"handle 2.Ticket":     func(i *projection.Image) { i.Handles[1].Ticket = 77 },
-		"line, place 2":       func(i *projection.Image) { i.Passable = append(i.Passable[:1], i.Passable[2:]...) },
-		"count of page 0":     func(i *projection.Image) { i.Counts[0] = 9 },
+		"summary.Settings.TagOrigins": func(i *projection.Image) { s := *i.Summary.Settings; s.TagOrigins = nil; i.Summary.Settings = &s },
+		"summary.Proof.Count":         func(i *projection.Image) { p := *i.Summary.Proof; p.Count++; i.Summary.Proof = &p },
+		"summary.Proof":               func(i *projection.Image) { i.Summary.Proof = nil },
+		"ticket 3.Holder":             func(i *projection.Image) { i.Tickets[2].Holder[4]++ },
+		"ticket 5.Status":             func(i *projection.Image) { i.Tickets = i.Tickets[:4] },
+		"handle 2.Ticket":             func(i *projection.Image) { i.Handles[1].Ticket = 77 },
+		"line, place 2":               func(i *projection.Image) { i.Passable = append(i.Passable[:1], i.Passable[2:]...) },
+		"count of page 0":             func(i *projection.Image) { i.Counts[0] = 9 },
 	} {
 		got := image()
 		damage(&got)

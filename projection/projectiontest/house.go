@@ -46,6 +46,12 @@ func (h *House) settings() room.Settings {
 	if h.rnd.IntN(2) == 0 {
 		s.ReturnOrigins, s.Branding.Message = []string{"https://shop.example"}, "Wir öffnen gleich <b>\"bald\"</b>"
 	}
+	switch h.rnd.IntN(3) {
+	case 0:
+		s.TagOrigins = []string{} // another policy than none
+	case 1:
+		s.TagOrigins = []string{"https://tags.example"}
+	}
 	return s
 }
 

@@ -161,17 +161,14 @@ func (t *touched) commands(s *room.State, sum *room.Summary) *commands {
 	without := func(list []uint32) []uint32 {
 		return slices.DeleteFunc(list, func(n uint32) bool { return gone(int(n / pageSize)) })
 	}
-	var p room.Place                                    // one for all, so that none escapes to the heap
 	changed := pagesOf(t.moved, t.allTickets, lastPage) // before the lists lose what is over
 	for _, n := range t.seated {
 		if n%pageSize == 0 && n > 0 { // The page before may have been over already; only the last page is kept empty.
 			changed = append(changed, int(n/pageSize)-1)
 		}
 	}
-	c.cells(tickets, without(t.seated), func(b []byte, n uint32) []byte {
-		p = s.Ticket(room.Ticket(n))
-		return appendPlace(b, &p)
-	})
+	c.cells(tickets, without(t.seated), func(b []byte, n uint32) []byte { return appendTicket(b, s, n) })
+	var p room.Place // one for all, so that none escapes to the heap
 	c.cells(lives, without(t.lived), func(b []byte, n uint32) []byte {
 		p = s.Ticket(room.Ticket(n))
 		return appendLive(b, &p)
@@ -221,6 +218,16 @@ func (t *touched) commands(s *room.State, sum *room.Summary) *commands {
 		})
 	}
 	return c
+}
+
+// appendTicket appends what page t holds of a ticket: all zero when it is over. It reads the columns, because a surge brings thousands.
+func appendTicket(b []byte, s *room.State, n uint32) []byte {
+	holders := s.PageHolders(int(n / pageSize))
+	if place := (room.Place{Status: statusOf(s, n)}); !place.Live() || int(n%pageSize) >= len(holders) {
+		return append(b, make([]byte, tickets.width)...)
+	}
+	b = append48(b, uint64(s.JoinedAt(room.Ticket(n))))
+	return append(b, holders[n%pageSize][:]...)
 }
 
 func statusOf(s *room.State, n uint32) room.Status {

@@ -56,21 +56,24 @@ func pageOf(col column, s *room.State, sum *room.Summary, p int) []byte {
 	first := uint32(p) * pageSize
 	data := make([]byte, 0, int(min(last-first+1, pageSize))*col.width)
 	filled := 0
+	var place room.Place
 	for i := first; i <= last && i < first+pageSize; i++ {
 		var some bool
 		switch col {
 		case statuses:
 			status := statusOf(s, i)
 			data, some = append(data, byte(status)), status != room.None
-		case tickets, lives:
-			place := s.Ticket(room.Ticket(i))
-			if col == tickets {
-				data, some = appendPlace(data, &place), place.Live()
-			} else {
-				data, some = appendLive(data, &place), place.Status == room.Passed || place.Status == room.Inside
+		case tickets:
+			place = room.Place{Status: statusOf(s, i)}
+			data, some = appendTicket(data, s, i), place.Live()
+		case lives:
+			place = room.Place{}
+			if status := statusOf(s, i); status == room.Passed || status == room.Inside {
+				place, some = s.Ticket(room.Ticket(i)), true
 			}
+			data = appendLive(data, &place)
 		case words, entries:
-			place := s.Handle(room.Handle(i))
+			place = s.Handle(room.Handle(i))
 			if col == words {
 				data, some = binary.BigEndian.AppendUint32(data, handleWord(&place)), handleWord(&place) != 0
 			} else {
