@@ -600,14 +600,14 @@ function room(id) {
 function journal(path, now) {
   const list = el("ol.journal", {});
   const out = el("p.out", {});
-  const node = el("section.panel", { "aria-label": "Journal" }, el("h2", {}, "Journal"), el("p.hint", {}, "What happened in this room, newest first. Point at a time for the full instant."), list, out);
+  const node = el("section.panel", { "aria-label": "Journal" }, el("h2", {}, "Journal"), el("p.hint", {}, "What happened in this room, newest first. Point at one for its number, instant and actor."), list, out);
   const KEEP = 100;
   let after = null;
   let timer = 0;
   let gone = false;
   const line = (e) => {
     const at = e.at ?? e.time;
-    return el("li", {}, el("span.soft", { title: at ? full24(at) : "", tabindex: "-1" }, at ? clockOf(at) : "–"), el("b", {}, e.kind || "–"), el("span.soft", {}, `${detail(e.body)} · ${e.actor || "–"} · ${e.seq ?? ""}`.replace(/^ · /, "")));
+    return el("li", { title: `${e.seq ?? "–"}${at ? ", " + full24(at) : ""}, by ${e.actor || "–"}` }, el("span.soft", {}, at ? clockOf(at) : "–"), el("b", {}, e.kind || "–"), el("span.soft", {}, detail(e.body) + (e.actor && !["visitor", "clock"].includes(e.actor) ? ` by ${e.actor}` : "")));
   };
   const detail = (body) => {
     const b = typeof body === "string" ? body : JSON.stringify(body ?? {});
