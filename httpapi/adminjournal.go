@@ -122,7 +122,7 @@ type patient struct {
 }
 
 func (p *patient) Write(b []byte) (int, error) {
-	if err := p.ctl.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := p.ctl.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err
 	}
 	return p.w.Write(b)
