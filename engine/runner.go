@@ -38,6 +38,8 @@ type runner struct {
 
 	trustedUntil atomic.Int64 // monotonic, see lease.go
 	keys         atomic.Pointer[keys]
+	keeping      sync.Mutex // one caller at a time asks the vault for keys
+	lateness     atomic.Pointer[lateness]
 	saving       sync.WaitGroup
 }
 
@@ -159,7 +161,11 @@ func (r *runner) tenure(ctx context.Context) error {
 	defer r.hold(journal.Lease{})
 
 	a := &actor{r: r, lease: lease, landed: make(chan error, 1), ids: newEntropy(), swept: r.e.o.Now()}
-	if err := a.recover(ctx); err != nil {
+	err = a.recover(ctx, true)
+	if errors.Is(err, errSnapshotUnfit) {
+		err = a.recover(ctx, false)
+	}
+	if err != nil {
 		return err
 	}
 	r.presence.restart(a.now())
@@ -172,15 +178,18 @@ func (r *runner) tenure(ctx context.Context) error {
 	return a.run(ctx)
 }
 
-// recover reads the room: the only way to start. A snapshot shortens it, if it fits the journal.
-func (a *actor) recover(ctx context.Context) error {
+// recover reads the room: the only way to start. A snapshot shortens it, if it is wanted and fits the journal; errSnapshotUnfit when
+// it does not fit.
+func (a *actor) recover(ctx context.Context, shortened bool) error {
 	began := time.Now()
 	j := a.r.e.o.Journal
 	a.state = room.New()
 	head := journal.Head{Stream: a.r.stream}
 	after := int64(0)
 	var snap journal.Snapshot
-	if s, ok, err := j.LoadSnapshot(ctx, a.r.stream); err != nil {
+	if !shortened {
+		a.r.log.Warn("the snapshot does not fit the journal and is thrown away")
+	} else if s, ok, err := j.LoadSnapshot(ctx, a.r.stream); err != nil {
 		return fmt.Errorf("load the snapshot: %w", err)
 	} else if ok && s.Format == room.SnapshotFormat && s.Seq > 0 && s.Seq <= a.lease.Head.Seq {
 		if restored, err := room.Restore(s.State); err != nil {
@@ -206,16 +215,11 @@ func (a *actor) recover(ctx context.Context) error {
 		if err != nil {
 			return &damagedError{rec.Seq, err.Error()}
 		}
-		a.state.Apply(event)
+		if err := fold(a.state, event); err != nil {
+			return &damagedError{rec.Seq, err.Error()}
+		}
 		return nil
 	})
-	if errors.Is(err, errSnapshotUnfit) {
-		a.r.log.Warn("the snapshot does not fit the journal and is thrown away", "seq", snap.Seq)
-		if err := j.SaveSnapshot(ctx, journal.Snapshot{Stream: a.r.stream, Seq: snap.Seq}); err != nil {
-			return err
-		}
-		return a.recover(ctx)
-	}
 	if err != nil {
 		return fmt.Errorf("read the room: %w", err)
 	}
@@ -226,6 +230,17 @@ func (a *actor) recover(ctx context.Context) error {
 		return &damagedError{a.head.Seq, fmt.Sprintf("the journal ends here, but its head is seq %d", a.lease.Head.Seq)}
 	}
 	a.r.log.Info("room taken", "seq", a.head.Seq, "epoch", a.lease.Epoch, "snapshot", snap.Seq, "took", time.Since(began).String())
+	return nil
+}
+
+// fold applies an event that was read. One that cannot have happened is damage to this room, not a reason to end the process.
+func fold(s *room.State, e room.Event) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%s cannot have happened here: %v", e.Body.Kind(), v)
+		}
+	}()
+	s.Apply(e)
 	return nil
 }
 
@@ -284,11 +299,12 @@ func (r *runner) settled(ctx context.Context) phase {
 }
 
 // do sends a request through the actor and waits for what became of it.
-func (r *runner) do(ctx context.Context, req *request, reserved bool) (Answer, error) {
+func (r *runner) do(ctx context.Context, c request, reserved bool) (Answer, error) {
 	if err := r.current().refusal(); err != nil {
 		return Answer{}, err
 	}
-	req.sent, req.reply = r.e.o.Now(), make(chan result, 1)
+	req := requests.Get().(*request)
+	req.cmd, req.build, req.actor, req.sent = c.cmd, c.build, c.actor, r.e.o.Now()
 	if !r.mailbox.put(req, reserved) {
 		r.e.metrics.busy.Inc()
 		return Answer{}, ErrBusy
@@ -296,15 +312,40 @@ func (r *runner) do(ctx context.Context, req *request, reserved bool) (Answer, e
 	if err := r.current().refusal(); err != nil { // it changed meanwhile, so nobody may come to take the request
 		r.mailbox.refuse(err)
 	}
-	timer := time.NewTimer(callerWait)
-	defer timer.Stop()
 	select {
 	case res := <-req.reply:
-		return res.answer, res.err
-	case <-timer.C:
+		answer := req.answer
+		*req = request{reply: req.reply}
+		requests.Put(req)
+		return answer, res.err
+	case <-r.late():
 	case <-ctx.Done():
 	}
 	return Answer{}, ErrStorage
+}
+
+// late is closed when a caller who comes now has waited long enough. Those who come within the same lateStep share it: a timer each
+// would cost as much as the decision.
+func (r *runner) late() <-chan struct{} {
+	now := r.e.monotonic()
+	l := r.lateness.Load()
+	for l == nil || now >= l.until {
+		fresh := &lateness{until: now + lateStep, over: make(chan struct{})}
+		if r.lateness.CompareAndSwap(l, fresh) {
+			time.AfterFunc(callerWait, func() { close(fresh.over) })
+			return fresh.over
+		}
+		l = r.lateness.Load()
+	}
+	return l.over
+}
+
+// lateStep is by how much a caller may wait less than callerWait.
+const lateStep = 50 * time.Millisecond
+
+type lateness struct {
+	until time.Duration // whoever comes before shares over, on the engine's monotonic clock
+	over  chan struct{}
 }
 
 // background runs save beside the actor; the runner waits for it before it ends.
