@@ -14,7 +14,7 @@ import (
 
 // Position is where a room's projection stands.
 type Position struct {
-	Incarnation string // changes whenever the projection is rebuilt; "" when there is none
+	Incarnation string // changes whenever the projection is rebuilt, and may change with a batch that is big; "" when there is none
 	Epoch       int64  // the lease epoch of the last writer
 	Seq         int64  // the last event applied
 }

@@ -21,6 +21,9 @@ import (
 //	                           …:e:0 …  when it was entered (6) and its holder (16); dropped when the pre-queue empties
 //	qm:{<stream>}:seen:…            presence, see presence.go
 //
+// Another layout needs other names, so that processes of two versions do not read each other's pages; the owner writes the new ones at
+// its first Reset.
+//
 // Integers are big-endian, because that is how Valkey numbers the bits of a string. That is 25 to 26 bytes a waiting ticket,
 // and 5 more if it came out of the pre-queue.
 

@@ -11,14 +11,16 @@ if ARGV[1] == 'apply' then
 end
 
 local room = string.sub(KEYS[1], 1, -5)
--- Pages of an unfinished rewrite expire. If the first ones already have, nothing may be switched.
+-- Pages of an unfinished rewrite expire. If one already has, nothing may be switched.
 for i = 10, #ARGV do
-	if redis.call('PERSIST', room .. ARGV[5] .. ':' .. ARGV[i]) == 0 then
+	if redis.call('EXISTS', room .. ARGV[5] .. ':' .. ARGV[i]) == 0 then
 		return redis.error_reply('page ' .. ARGV[i] .. ' of incarnation ' .. ARGV[5] .. ' has expired')
 	end
 end
-redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'incarnation', ARGV[5], 'epoch', ARGV[2], 'seq', ARGV[4], 'summary', ARGV[6], 't', ARGV[7], 'q', ARGV[8])
+for i = 10, #ARGV do
+	redis.call('PERSIST', room .. ARGV[5] .. ':' .. ARGV[i])
+end
 redis.call('SPUBLISH', ARGV[9], ARGV[4])
 
 local old = {'ok'}
