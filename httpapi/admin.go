@@ -91,7 +91,7 @@ func (s *Server) oneRoom(x *exchange) error {
 	if err := s.named(x); err != nil {
 		return err
 	}
-	return s.answerRoom(x, http.StatusOK)
+	return s.answerRoom(x)
 }
 
 // named refuses a path whose room id cannot be one.
@@ -103,13 +103,13 @@ func (s *Server) named(x *exchange) error {
 }
 
 // answerRoom answers with a room's stats, after any change to it.
-func (s *Server) answerRoom(x *exchange, status int) error {
+func (s *Server) answerRoom(x *exchange) error {
 	sum, pos, err := s.summary(x.r.Context(), x.id)
 	if err != nil {
 		return err
 	}
 	x.buf = appendStats(x.buf[:0], x.id, &sum, pos.Seq, room.Instant(x.ms()))
-	x.json(status)
+	x.json(http.StatusOK)
 	return nil
 }
 
@@ -139,15 +139,16 @@ func (s *Server) saveRoom(x *exchange) error {
 		if err := s.createRoom(x, body); err != nil {
 			return err
 		}
-		return s.answerRoom(x, http.StatusOK)
+		return s.answerRoom(x)
 	case err != nil:
 		return err
 	}
-	edit := func(set *room.Settings) (change, error) { return readChange(body, set, x.now) }
+	now := x.now // the exchange may be over when the edit runs
+	edit := func(set *room.Settings) (change, error) { return readChange(body, set, now) }
 	if err := s.carryOut(x, edit, &sum); err != nil {
 		return err
 	}
-	return s.answerRoom(x, http.StatusOK)
+	return s.answerRoom(x)
 }
 
 func (s *Server) createRoom(x *exchange, body object) error {
@@ -256,7 +257,7 @@ func (s *Server) setState(x *exchange) error {
 	if err := s.do(x, room.SetMode{Mode: mode}); err != nil {
 		return err
 	}
-	return s.answerRoom(x, http.StatusOK)
+	return s.answerRoom(x)
 }
 
 // setRate is POST …/rate {ratePerMinute}, from this instant on.
@@ -284,7 +285,7 @@ func (s *Server) edit(x *exchange, edit func(*room.Settings) (change, error)) er
 	if err := s.carryOut(x, edit, &sum); err != nil {
 		return err
 	}
-	return s.answerRoom(x, http.StatusOK)
+	return s.answerRoom(x)
 }
 
 // maxFlush is how many one flush may let in.
@@ -322,11 +323,12 @@ func (s *Server) schedule(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	now := x.now
 	return s.edit(x, func(set *room.Settings) (change, error) {
 		var c change
 		r := reader{o: body}
 		r.limit("preQueueMaxPerIp", "invalid_pre_queue_max_per_ip", &set.PreQueueMaxPerIP, 1, 100_000)
-		c.opens = r.opening(&c.opensAt, x.now)
+		c.opens = r.opening(&c.opensAt, now)
 		c.named = r.named > 0
 		return c, r.err
 	})

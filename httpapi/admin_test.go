@@ -38,7 +38,7 @@ func TestRoomsRefuseWhatTheyCannotKeep(t *testing.T) {
 			{`{"id":"rm1","preQueueMaxPerIp":0}`, "invalid_pre_queue_max_per_ip", "preQueueMaxPerIp"},
 			{`{"id":"rm1","queueMaxPerIp":100001}`, "invalid_queue_max_per_ip", "queueMaxPerIp"},
 			{`{"id":"rm1","presenceSec":true}`, "invalid_presence_sec", "presenceSec"},
-			{`{"id":"rm1","holdScore":101}`, "invalid_hold_score", "holdScore"},
+			{`{"id":"rm1","holdScore":50}`, "unknown_field", "holdScore"},
 			{`{"id":"rm1","onBackendDown":"ajar"}`, "invalid_on_backend_down", "onBackendDown"},
 			{`{"id":"rm1","returnOrigins":["https://shop.example/path"]}`, "invalid_return_origins", "returnOrigins"},
 			{`{"id":"rm1","returnOrigins":"https://shop.example"}`, "invalid_return_origins", "returnOrigins"},

@@ -80,13 +80,13 @@ func (s *Server) doorman(x *exchange, id string, sum *room.Summary, handover str
 	case room.Idle:
 		return &verdict{pass: true, reason: "inactive"}, nil
 	}
-	shown := false // something that is none (any more) was shown
-	if key, ok := s.doorKey(x, id); ok {
+	keys := s.doorKeys(x, id)
+	for _, key := range keys {
 		if v, err := s.standing(x, id, key); v != nil || err != nil {
 			return v, err
 		}
-		shown = true
 	}
+	shown := len(keys) > 0 // something that is none (any more) was shown
 	if handover != "" {
 		code, err := s.o.Keys.VerifyCode(handover, id, x.now)
 		if err == nil && code.Generation == sum.Generation && !x.head {
@@ -158,18 +158,21 @@ func (s *Server) tokens(x *exchange, id string) []string {
 	return found
 }
 
-// doorKey is the door-session key that the request shows: a header, ?sess=, or an inline host's cookie (seed 004, Edge check).
-func (s *Server) doorKey(x *exchange, id string) (string, bool) {
+// doorKeys are the door-session keys that the request shows: in a header, ?sess=, or an inline host's cookie (seed 004, Edge check).
+func (s *Server) doorKeys(x *exchange, id string) []string {
+	var found []string
 	if key := x.r.Header.Get("X-QM-Session"); key != "" {
-		return key, true
+		found = append(found, key)
 	}
 	if key, ok, conflict := param(x.r.URL.RawQuery, "sess"); ok && !conflict && key != "" {
-		return key, true
+		found = append(found, key)
 	}
 	for key := range cookiesOf(x.r.Header, doorCookie, id) {
-		return key, true
+		if len(found) < 4 {
+			found = append(found, key)
+		}
 	}
-	return "", false
+	return found
 }
 
 // standing passes the holder of a door session that still stands; nil when it does not.

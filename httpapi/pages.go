@@ -151,7 +151,8 @@ func (s *Server) notice(x *exchange, p *Problem) {
 		return
 	}
 	page := web.NoticePage{Notice: n}
-	if v := Codes[p.Code]; v.Retry > 0 {
+	v := Codes[p.Code]
+	if v.Retry > 0 {
 		page.RetryAfterSec = max(v.Retry, p.After)
 		x.w.Header().Set("Retry-After", itoa(page.RetryAfterSec))
 	}
@@ -162,7 +163,7 @@ func (s *Server) notice(x *exchange, p *Problem) {
 		return
 	}
 	x.code = p.Code
-	x.html(n.Status(), web.Policy(page.Branding), out.Bytes())
+	x.html(v.Status, web.Policy(page.Branding), out.Bytes())
 }
 
 // notFoundPage is what an address outside the API says when nothing is there.

@@ -119,7 +119,6 @@ var Codes = map[string]Verdict{
 	"invalid_pre_queue_max_per_ip": {http.StatusBadRequest, "preQueueMaxPerIp is a whole number from 1 to 100,000, or null.", 0},
 	"invalid_queue_max_per_ip":     {http.StatusBadRequest, "queueMaxPerIp is a whole number from 1 to 100,000, or null.", 0},
 	"invalid_presence_sec":         {http.StatusBadRequest, "presenceSec is a whole number from 5 to 3,600, or null.", 0},
-	"invalid_hold_score":           {http.StatusBadRequest, "holdScore is a whole number from 1 to 100.", 0},
 	"invalid_on_backend_down":      {http.StatusBadRequest, "onBackendDown is closed or open.", 0},
 	"invalid_branding":             {http.StatusBadRequest, "branding is an object of name, logoUrl, color, background and message.", 0},
 	"invalid_return_origins":       {http.StatusBadRequest, "returnOrigins is a list of at most 50 origins such as https://shop.example.", 0},

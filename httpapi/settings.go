@@ -16,7 +16,7 @@ import (
 var writable = []string{
 	"id", "name", "targetUrl", "proxyOrigin", "ratePerMinute", "rate", "maxConcurrent", "passedTtlSec", "sessionTtlSec", "sessionMaxSec",
 	"branding", "returnOrigins", "tagOrigins", "autotune", "protection", "autoActivate", "urlPatterns", "opensAt", "preQueueMaxPerIp",
-	"queueMaxPerIp", "presenceSec", "state", "onBackendDown", "holdScore",
+	"queueMaxPerIp", "presenceSec", "state", "onBackendDown",
 }
 
 // change is what a body asks of a room beside its settings.
@@ -38,7 +38,6 @@ func readChange(o object, set *room.Settings, now time.Time) (change, error) {
 	r.number("passedTtlSec", "invalid_passed_ttl_sec", &set.PassedTTLSec, 10, 86_400)
 	r.number("sessionTtlSec", "invalid_session_ttl_sec", &set.SessionTTLSec, 10, 86_400)
 	r.number("sessionMaxSec", "invalid_session_max_sec", &set.SessionMaxSec, 10, 604_800)
-	r.number("holdScore", "invalid_hold_score", &set.HoldScore, 1, 100)
 	r.limit("preQueueMaxPerIp", "invalid_pre_queue_max_per_ip", &set.PreQueueMaxPerIP, 1, 100_000)
 	r.limit("queueMaxPerIp", "invalid_queue_max_per_ip", &set.QueueMaxPerIP, 1, 100_000)
 	r.limit("presenceSec", "invalid_presence_sec", &set.PresenceSec, 5, 3_600)
