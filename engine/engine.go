@@ -34,11 +34,12 @@ type Options struct {
 
 // Engine runs the rooms of one environment.
 type Engine struct {
-	o       Options
-	began   time.Time
-	live    *projection.Memory
-	shared  projection.Preparer // how Options.Shared is written
-	metrics *metrics
+	o        Options
+	began    time.Time
+	live     *projection.Memory
+	requests *sync.Pool
+	shared   projection.Preparer // how Options.Shared is written
+	metrics  *metrics
 
 	mu       sync.Mutex
 	rooms    map[string]*runner
@@ -85,7 +86,7 @@ func New(o Options) *Engine {
 	if o.Owner == "" {
 		o.Owner = ulid.Make().String()
 	}
-	e := &Engine{o: o, began: time.Now(), live: projection.NewMemory(), rooms: make(map[string]*runner)}
+	e := &Engine{o: o, began: time.Now(), live: projection.NewMemory(), requests: newRequests(), rooms: make(map[string]*runner)}
 	if p, ok := o.Shared.(projection.Preparer); ok {
 		e.shared = p
 	} else if o.Shared != nil {
@@ -308,7 +309,7 @@ func (e *Engine) Do(ctx context.Context, roomID, actor string, c room.Command) (
 			return Answer{}, err
 		}
 	}
-	ans, err := r.do(ctx, &request{cmd: c, actor: actor}, true)
+	ans, err := r.do(ctx, request{cmd: c, actor: actor}, true)
 	if err == nil {
 		r.forget(ctx, ans)
 	}
@@ -332,7 +333,7 @@ func (e *Engine) Configure(ctx context.Context, roomID, actor string, edit func(
 		}
 		return room.Reconfigure{Settings: settings}, nil
 	}
-	return r.do(ctx, &request{build: build, actor: actor}, true)
+	return r.do(ctx, request{build: build, actor: actor}, true)
 }
 
 // found is runner, for commands: an unknown room is the core's refusal.
@@ -351,7 +352,7 @@ func (e *Engine) Schedule(ctx context.Context, roomID, actor string, opensAt tim
 		return Answer{}, err
 	}
 	if opensAt.IsZero() {
-		return r.do(ctx, &request{cmd: room.Reschedule{}, actor: actor}, true)
+		return r.do(ctx, request{cmd: room.Reschedule{}, actor: actor}, true)
 	}
 	for {
 		// The secret is sealed before the event that commits to it, and named by the drop it is for, so that rescheduling keeps it.
@@ -369,7 +370,7 @@ func (e *Engine) Schedule(ctx context.Context, roomID, actor string, opensAt tim
 			}
 			return room.Reschedule{OpensAt: room.Instant(opensAt.UnixMilli()), Commitment: room.Commitment(secret)}, nil
 		}
-		ans, err := r.do(ctx, &request{build: build, actor: actor}, true)
+		ans, err := r.do(ctx, request{build: build, actor: actor}, true)
 		if !errors.Is(err, errOtherDrop) {
 			return ans, err
 		}

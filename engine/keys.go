@@ -21,18 +21,28 @@ import (
 // digests meaningless (domain.md rule 4).
 type keys struct {
 	generation uint32
-	macs       sync.Pool // of hash.Hash keyed with the generation's key
+	macs       sync.Pool // of *digester
+}
+
+// digester is a keyed hash with memory of its own, so that a digest allocates nothing.
+type digester struct {
+	mac  hash.Hash
+	text [128]byte
+	sum  [sha256.Size]byte
 }
 
 func newKeys(generation uint32, key []byte) *keys {
 	k := &keys{generation: generation}
-	k.macs.New = func() any { return hmac.New(sha256.New, key) }
+	k.macs.New = func() any { return &digester{mac: hmac.New(sha256.New, key)} }
 	return k
 }
 
 // holder is the digest of who owns a place.
 func (k *keys) holder(session string) (h room.Holder) {
-	copy(h[:], k.sum("holder\x00", session))
+	d := k.macs.Get().(*digester)
+	defer k.macs.Put(d)
+	d.digest(append(append(d.text[:0], "holder\x00"...), session...))
+	copy(h[:], d.sum[:])
 	return h
 }
 
@@ -41,17 +51,18 @@ func (k *keys) identity(network netip.Prefix) room.Identity {
 	if !network.IsValid() {
 		return 0
 	}
-	text, _ := network.MarshalBinary()
-	return room.Identity(max(binary.BigEndian.Uint64(k.sum("identity\x00", string(text))), 1))
+	d := k.macs.Get().(*digester)
+	defer k.macs.Put(d)
+	text, _ := network.AppendBinary(append(d.text[:0], "identity\x00"...))
+	d.digest(text)
+	return room.Identity(max(binary.BigEndian.Uint64(d.sum[:]), 1))
 }
 
-func (k *keys) sum(label, text string) []byte {
-	mac := k.macs.Get().(hash.Hash)
-	defer k.macs.Put(mac)
-	mac.Reset()
-	mac.Write([]byte(label))
-	mac.Write([]byte(text))
-	return mac.Sum(nil)
+// digest leaves the keyed hash of text in d.sum.
+func (d *digester) digest(text []byte) {
+	d.mac.Reset()
+	d.mac.Write(text)
+	d.mac.Sum(d.sum[:0])
 }
 
 // The names of what a room keeps in the vault.
@@ -76,6 +87,17 @@ func (r *runner) keep(ctx context.Context, name string) (secret [32]byte, err er
 
 // keysOf gives the keys of a generation.
 func (r *runner) keysOf(ctx context.Context, generation uint32) (*keys, error) {
+	if k := r.keys.Load(); k != nil && k.generation == generation {
+		return k, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callerWait)
+	defer cancel()
+	select { // a surge at a room's first moment is not to ask the vault a thousand times
+	case r.keeping <- struct{}{}:
+		defer func() { <-r.keeping }()
+	case <-ctx.Done():
+		return nil, ErrStorage
+	}
 	if k := r.keys.Load(); k != nil && k.generation == generation {
 		return k, nil
 	}
@@ -140,7 +162,7 @@ func (e *Engine) command(ctx context.Context, roomID string, make func(*keys) ro
 		if err != nil {
 			return Answer{}, err
 		}
-		ans, err := r.do(ctx, &request{cmd: make(k), actor: "visitor"}, false)
+		ans, err := r.do(ctx, request{cmd: make(k), actor: "visitor"}, false)
 		if !errors.Is(err, room.ErrGeneration) {
 			return ans, err
 		}

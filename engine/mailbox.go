@@ -7,13 +7,20 @@ import (
 	"qm/engine/room"
 )
 
-// request is a command on its way through the actor.
+// request is a command on its way through the actor, and what it came to.
 type request struct {
-	cmd   room.Command
-	build func(*room.Summary) (room.Command, error) // makes cmd of the room as it stands at the decision; nil: cmd is given
-	actor string
-	sent  time.Time
-	reply chan result // buffered: the actor never waits for a caller who has gone
+	cmd    room.Command
+	build  func(*room.Summary) (room.Command, error) // makes cmd of the room as it stands at the decision; nil: cmd is given
+	actor  string
+	sent   time.Time
+	answer Answer      // the actor's until it replies, then the caller's
+	reply  chan result // buffered: the actor never waits for a caller who has gone
+}
+
+// newRequests pools requests, each with its channel, but only those whose reply was received: nobody else has them any more. One pool an
+// engine: a channel belongs to the bubble of testing/synctest that made it.
+func newRequests() *sync.Pool {
+	return &sync.Pool{New: func() any { return &request{reply: make(chan result, 1)} }}
 }
 
 func (r *request) command(s *room.State) (room.Command, error) {
@@ -24,10 +31,8 @@ func (r *request) command(s *room.State) (room.Command, error) {
 	return r.build(&summary)
 }
 
-type result struct {
-	answer Answer
-	err    error
-}
+// result says that a request's answer is there, or why it has none.
+type result struct{ err error }
 
 const (
 	mailboxSize     = 16384 // visitors' commands waiting; beyond that they are refused at once

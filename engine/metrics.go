@@ -54,8 +54,12 @@ func newMetrics(e *Engine) *metrics {
 
 // count counts events that have become durable.
 func (m *metrics) count(events []room.Event) {
-	for _, e := range events {
-		m.events.WithLabelValues(e.Body.Kind()).Inc()
+	run := 0 // events of one kind in a row: a surge is one run
+	for i, e := range events {
+		if run++; i+1 == len(events) || events[i+1].Body.Kind() != e.Body.Kind() {
+			m.events.WithLabelValues(e.Body.Kind()).Add(float64(run))
+			run = 0
+		}
 		switch b := e.Body.(type) {
 		case *room.Join, *room.Enqueue:
 			m.joins.Inc()

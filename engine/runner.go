@@ -2,15 +2,12 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"qm/engine/room"
 	"qm/journal"
@@ -38,7 +35,7 @@ type runner struct {
 
 	trustedUntil atomic.Int64 // monotonic, see lease.go
 	keys         atomic.Pointer[keys]
-	keeping      sync.Mutex // one caller at a time asks the vault for keys
+	keeping      chan struct{} // holds a token while a caller asks the vault for keys
 	lateness     atomic.Pointer[lateness]
 	saving       sync.WaitGroup
 }
@@ -87,7 +84,7 @@ const (
 func newRunner(e *Engine, id string) *runner {
 	r := &runner{
 		e: e, id: id, stream: e.o.Environment + "/" + id, log: e.o.Log.With("room", id),
-		mailbox: newMailbox(), fenced: make(chan struct{}, 1), changed: make(chan struct{}),
+		mailbox: newMailbox(), fenced: make(chan struct{}, 1), keeping: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	r.publisher = newPublisher(r)
 	return r
@@ -160,7 +157,7 @@ func (r *runner) tenure(ctx context.Context) error {
 	r.hold(lease)
 	defer r.hold(journal.Lease{})
 
-	a := &actor{r: r, lease: lease, landed: make(chan error, 1), ids: newEntropy(), swept: r.e.o.Now()}
+	a := &actor{r: r, lease: lease, landed: make(chan error, 1), swept: r.e.o.Now()}
 	err = a.recover(ctx, true)
 	if errors.Is(err, errSnapshotUnfit) {
 		err = a.recover(ctx, false)
@@ -246,8 +243,6 @@ func fold(s *room.State, e room.Event) (err error) {
 
 var errSnapshotUnfit = errors.New("engine: the snapshot's hash is not the journal's")
 
-func newEntropy() *ulid.MonotonicEntropy { return ulid.Monotonic(rand.Reader, 0) }
-
 func (r *runner) current() phase {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -303,7 +298,7 @@ func (r *runner) do(ctx context.Context, c request, reserved bool) (Answer, erro
 	if err := r.current().refusal(); err != nil {
 		return Answer{}, err
 	}
-	req := requests.Get().(*request)
+	req := r.e.requests.Get().(*request)
 	req.cmd, req.build, req.actor, req.sent = c.cmd, c.build, c.actor, r.e.o.Now()
 	if !r.mailbox.put(req, reserved) {
 		r.e.metrics.busy.Inc()
@@ -316,7 +311,7 @@ func (r *runner) do(ctx context.Context, c request, reserved bool) (Answer, erro
 	case res := <-req.reply:
 		answer := req.answer
 		*req = request{reply: req.reply}
-		requests.Put(req)
+		r.e.requests.Put(req)
 		return answer, res.err
 	case <-r.late():
 	case <-ctx.Done():

@@ -7,8 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -79,6 +81,7 @@ func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	asJSON := flags.Bool("json", false, "print one JSON object")
 	quick := flags.Bool("quick", false, "smaller data and shorter slices: for a look, not for the record")
 	only := flags.String("only", "", "measure only these, separated by commas: "+strings.Join(names, ", "))
+	profile := flags.String("cpuprofile", "", "write a CPU profile to this file")
 	verbose := flags.Bool("verbose", false, "say what is being done on standard error")
 	if err := parse(flags, args, stderr); err != nil {
 		return err
@@ -95,6 +98,17 @@ func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		b.say = func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) }
 	}
 	defer b.servers.stop()
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 
 	began := time.Now()
 	report := Report{Machine: machine(), Quick: *quick}

@@ -169,6 +169,18 @@ func (s *State) PlaceOf(h Holder) (Place, bool) {
 	}
 }
 
+// PlaceGiven is PlaceOf for the holder whom e, the last event applied, gave a place: it need not look for it. The zero Place when e
+// gave none.
+func (s *State) PlaceGiven(e Event) Place {
+	switch b := e.Body.(type) {
+	case *Join:
+		return s.Ticket(b.Ticket)
+	case *Enqueue:
+		return s.Handle(b.Handle)
+	}
+	return Place{}
+}
+
 func (s *State) holderOf(ref uint32) Holder {
 	if ref&entryRef != 0 {
 		return s.entryOf.at(ref &^ entryRef)
