@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"qm/engine/room"
@@ -79,6 +80,7 @@ func (a *actor) run(ctx context.Context) error {
 			}
 		case <-a.r.mailbox.arrived:
 		case <-timer.C:
+			a.r.presence.watch(max(a.now(), a.state.At()))
 			a.tickDue = true
 			timer.Reset(a.pace())
 		}
@@ -244,7 +246,7 @@ func (a *actor) take(events []room.Event, actor, cause string) {
 func (a *actor) tick() {
 	now := a.now()
 	a.meter.Advance(a.state, now)
-	c := room.Tick{Credit: a.meter.Credit, Presence: &a.r.presence, Doors: a.r.presence.doorsSeen()}
+	c := room.Tick{Credit: a.meter.Credit, Presence: &a.r.presence, Doors: a.doorsSeen()}
 	if wall := a.r.e.o.Now(); wall.Sub(a.swept) >= sweepEvery {
 		a.swept, c.Sweep = wall, true
 	}
@@ -255,8 +257,27 @@ func (a *actor) tick() {
 	a.take(events, "clock", a.ids.next(a.r.e.o.Now()))
 }
 
+// doorsSeen lists the door sessions seen since the last renew, and forgets those that have ended.
+func (a *actor) doorsSeen() []room.Ticket {
+	seen := a.r.presence.doorsSeen()
+	var ended []room.Ticket
+	seen = slices.DeleteFunc(seen, func(n room.Ticket) bool {
+		gone := a.state.Ticket(n).Status != room.Inside
+		if gone {
+			ended = append(ended, n)
+		}
+		return gone
+	})
+	if len(ended) > 0 {
+		a.r.presence.forgetDoors(ended)
+	}
+	return seen
+}
+
 // draw decides the draw, alone, on the durable head.
 func (a *actor) draw(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, appendWait)
+	defer cancel()
 	secret, ok, err := a.r.e.o.Vault.Recall(ctx, a.r.stream, dropName(a.state.Generation(), a.state.Draws()))
 	if err != nil {
 		return fmt.Errorf("recall the drop's secret: %w", err)
@@ -320,6 +341,9 @@ func (a *actor) land(err error) error {
 	out := projection.Batch{Room: a.r.stream, Epoch: a.lease.Epoch, After: b.records[0].Seq - 1, Events: b.events}
 	a.r.publisher.add(out) // before the view moves, so that whoever reads the view finds every event of it here
 	if err := a.r.e.live.Apply(context.Background(), out); err != nil {
+		for _, req := range b.replies {
+			req.reply <- result{err: ErrStorage}
+		}
 		a.fail(ErrStorage)
 		return fmt.Errorf("publish to the live view: %w", err)
 	}
@@ -373,7 +397,10 @@ func (a *actor) fail(err error) {
 	a.batch, a.backlog = batch{}, nil
 	if b := a.flying; b != nil {
 		a.flying = nil
-		<-a.landed // bounded by appendWait; whether it was committed shows when the room is taken again
+		outcome := <-a.landed // bounded by appendWait; whether it was committed shows when the room is taken again
+		if !errors.Is(outcome, journal.ErrFenced) {
+			err = ErrStorage // it may have been
+		}
 		for _, req := range b.replies {
 			req.reply <- result{err: err}
 		}

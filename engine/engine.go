@@ -242,23 +242,22 @@ func (e *Engine) View(ctx context.Context, roomID string) (projection.View, erro
 	}
 	switch r.settled(ctx) {
 	case elsewhere:
-		if e.o.Shared == nil {
+		if r.shared == nil {
 			return nil, ErrElsewhere
 		}
-		return e.o.Shared.View(r.stream), nil
+		return r.shared, nil
 	case damaged:
 		return nil, ErrDamaged
 	case owned:
-		return e.live.View(r.stream), nil
+		return r.view, nil
 	}
-	v := e.live.View(r.stream)
-	if _, _, err := v.Summary(ctx); err != nil { // never read since this process started
-		if e.o.Shared != nil {
-			return e.o.Shared.View(r.stream), nil
+	if _, _, err := r.view.Summary(ctx); err != nil { // never read since this process started
+		if r.shared == nil {
+			return nil, ErrStorage
 		}
-		return nil, ErrStorage
+		return r.shared, nil
 	}
-	return v, nil
+	return r.view, nil
 }
 
 // Rooms lists the ids of the rooms that exist, in order of creation.
@@ -277,11 +276,11 @@ func (e *Engine) Rooms(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		s, _, err := v.Summary(ctx)
-		if errors.Is(err, projection.ErrNoRoom) || err == nil && !s.Exists {
-			continue
-		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %v", ErrStorage, err)
+		}
+		if !s.Exists {
+			continue
 		}
 		all = append(all, born{r.id, s.CreatedAt})
 	}

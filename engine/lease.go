@@ -14,6 +14,7 @@ const (
 	leaseTTL   = 8 * time.Second
 	leaseRenew = 2 * time.Second
 	leaseTrust = 7 * time.Second
+	renewWait  = 2 * time.Second // for one renewal, so that one that hangs leaves time for others
 )
 
 func (e *Engine) monotonic() time.Duration { return time.Since(e.began) }
@@ -43,7 +44,7 @@ func (e *Engine) renewLeases(ctx context.Context) error {
 	if len(leases) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, leaseTrust)
+	ctx, cancel := context.WithTimeout(ctx, renewWait)
 	defer cancel()
 	attempt := e.monotonic()
 	lost, err := e.o.Journal.Renew(ctx, leases, leaseTTL)

@@ -11,6 +11,7 @@ import (
 
 	"qm/engine/room"
 	"qm/journal"
+	"qm/projection"
 )
 
 // runner is all that this process has of one room: it takes the room's lease whenever it can, runs an actor while it holds it,
@@ -25,6 +26,8 @@ type runner struct {
 	presence  presence
 	away      away
 	publisher *publisher
+	view      projection.View // of this process
+	shared    projection.View // of all processes; nil when there is only this one
 	fenced    chan struct{} // one pending at most: the lease was found to be another's
 
 	mu      sync.Mutex
@@ -79,6 +82,7 @@ const (
 	retryMin     = 100 * time.Millisecond
 	retryMax     = time.Second
 	damagedRetry = 10 * time.Second
+	readWait     = 15 * time.Second // for a snapshot, and for the next thousand records, before a recovery begins anew
 )
 
 func newRunner(e *Engine, id string) *runner {
@@ -87,6 +91,10 @@ func newRunner(e *Engine, id string) *runner {
 		mailbox: newMailbox(), fenced: make(chan struct{}, 1), keeping: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	r.publisher = newPublisher(r)
+	r.view = roomView{e.live.View(r.stream)}
+	if e.o.Shared != nil {
+		r.shared = roomView{e.o.Shared.View(r.stream)}
+	}
 	return r
 }
 
@@ -145,7 +153,7 @@ func (r *runner) run(ctx context.Context) {
 // tenure takes the lease, reads the room and runs an actor on it.
 func (r *runner) tenure(ctx context.Context) error {
 	attempt := r.e.monotonic()
-	lease, err := r.e.o.Journal.Acquire(ctx, r.stream, r.e.o.Owner, leaseTTL)
+	lease, err := r.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -175,10 +183,21 @@ func (r *runner) tenure(ctx context.Context) error {
 	return a.run(ctx)
 }
 
+// acquire takes the lease. A call that hangs is given up: after a cut the next one may get through.
+func (r *runner) acquire(ctx context.Context) (journal.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, appendWait)
+	defer cancel()
+	return r.e.o.Journal.Acquire(ctx, r.stream, r.e.o.Owner, leaseTTL)
+}
+
 // recover reads the room: the only way to start. A snapshot shortens it, if it is wanted and fits the journal; errSnapshotUnfit when
 // it does not fit.
 func (a *actor) recover(ctx context.Context, shortened bool) error {
 	began := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hung := time.AfterFunc(readWait, cancel)
+	defer hung.Stop()
 	j := a.r.e.o.Journal
 	a.state = room.New()
 	head := journal.Head{Stream: a.r.stream}
@@ -197,7 +216,11 @@ func (a *actor) recover(ctx context.Context, shortened bool) error {
 		}
 	}
 	chain := journal.NewChain(head)
+	hung.Reset(readWait)
 	err := j.Read(ctx, a.r.stream, after, func(rec *journal.Record) error {
+		if rec.Seq%1024 == 0 {
+			hung.Reset(readWait)
+		}
 		if rec.Seq == snap.Seq { // the record that the snapshot rests on
 			if rec.Hash != snap.Hash {
 				return errSnapshotUnfit

@@ -100,6 +100,9 @@ func (s *State) Generation() uint32 { return s.generation }
 // Exists says whether the room is there: created and not deleted.
 func (s *State) Exists() bool { return s.exists }
 
+// At is the time of the last event: the room's clock does not run before it.
+func (s *State) At() Instant { return s.at }
+
 // Draws counts the draws of this generation: it names the secret of the next drop.
 func (s *State) Draws() int { return s.draws }
 
