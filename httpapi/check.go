@@ -202,7 +202,7 @@ func (s *Server) standing(x *exchange, id, key string) (*verdict, error) {
 // enter opens a door session, or reclaims it with a fresh key; nil when the door says no. The answer waits until that is durable.
 func (s *Server) enter(x *exchange, id string, n room.Ticket, g uint32, session string, codeAt room.Instant) (*verdict, error) {
 	key := token.NewDoorKey(g, uint32(n))
-	_, err := s.o.Engine.Enter(x.r.Context(), id, n, session, codeAt, room.Holder(token.DigestDoorKey(key)))
+	_, err := s.o.Engine.Enter(x.r.Context(), id, g, n, session, codeAt, room.Holder(token.DigestDoorKey(key)))
 	switch {
 	case errors.Is(err, room.ErrNotPassed), errors.Is(err, room.ErrNotOwner), errors.Is(err, room.ErrCodeSpent),
 		errors.Is(err, room.ErrGeneration):

@@ -65,7 +65,7 @@ func sessions(h http.Header, roomID string) []string {
 // setPlace sets the token and the ownership session of a room, and keeps the number of rooms with cookies in this browser at
 // the cap (seed 004, QM-504). An empty visitor token sets the session alone: the place may be known by it on a retry.
 func (s *Server) setPlace(x *exchange, roomID, visitor, session string) {
-	if x.head {
+	if x.head || x.wrote {
 		return
 	}
 	secure := s.secure(x.r)

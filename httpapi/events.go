@@ -46,11 +46,15 @@ func (s *Server) events(x *exchange) error {
 	if out.send("status", x.buf) != nil || f.gone != "" {
 		return nil
 	}
+	// A refreshed token is in every frame from now on, and the stream is as old as that one.
+	v.IssuedAt = f.visitor.IssuedAt
+	refresh := time.NewTimer(v.RefreshAt(s.refreshAfter).Sub(x.now))
+	defer refresh.Stop()
 	sent, passed := append([]byte(nil), x.buf...), f.passed
 	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
 	for {
-		forced := false
+		forced, due := false, false
 		select {
 		case <-x.r.Context().Done():
 			return nil
@@ -60,6 +64,8 @@ func (s *Server) events(x *exchange) error {
 			beat = s.streams.next(p)
 		case <-timer.C:
 			forced = true
+		case <-refresh.C:
+			due = true
 		}
 		x.now = s.o.Now()
 		err := s.look(x.r.Context(), f, v, x.now)
@@ -75,6 +81,14 @@ func (s *Server) events(x *exchange) error {
 			}
 			timer.Reset(heartbeat)
 			continue
+		}
+		if due && f.waits() {
+			// Cookies cannot be set once the head is sent: a stream opened anew can (seed 004, QM-469). Who would be
+			// refused the refresh keeps the stream.
+			if owner, err := s.owned(x.r.Context(), f, sessions(x.r.Header, v.Room)); err == nil && owner != "" {
+				_ = out.send("refresh", []byte("{}"))
+				return nil
+			}
 		}
 		if err := s.tell(x, f); err != nil {
 			return nil

@@ -150,11 +150,13 @@ func (s *Server) owned(ctx context.Context, f *frame, sessions []string) (string
 	return "", nil
 }
 
-// finish adds what depends on whose browser asks: the door with a fresh hand-over code, and the token of the ticket that a
-// pre-queue entry was drawn as. It returns the session that owns the place, "" when none of them does or nobody needed to know.
-func (s *Server) finish(ctx context.Context, f *frame, sessions []string, now time.Time) (session string, err error) {
+// finish adds what depends on whose browser asks: the door with a fresh hand-over code, the token of the ticket that a pre-queue
+// entry was drawn as, and, for a place whose token has grown old, the same place signed anew (seed 004, QM-391; refresh says
+// whether that may be). It returns the session that owns the place, "" when none of them does or nobody needed to know.
+func (s *Server) finish(ctx context.Context, f *frame, sessions []string, now time.Time, refresh bool) (session string, err error) {
 	drawn := f.gone == "" && f.visitor.PreQueued() && f.place.Ticket != 0
-	if !f.passed && !drawn {
+	due := refresh && f.waits() && f.visitor.RefreshDue(s.refreshAfter, now)
+	if !f.passed && !drawn && !due {
 		return "", nil
 	}
 	if !f.bypass || drawn {
@@ -162,18 +164,25 @@ func (s *Server) finish(ctx context.Context, f *frame, sessions []string, now ti
 			return "", err
 		}
 	}
-	if drawn {
+	switch {
+	case drawn:
 		v := token.Visitor{Room: f.visitor.Room, Ticket: uint32(f.place.Ticket), Generation: f.sum.Generation, IssuedAt: f.visitor.IssuedAt}
 		if session != "" {
 			v.IssuedAt = now.UnixMilli()
 		}
 		f.token = s.o.Keys.SignVisitor(v)
+	case due && session != "":
+		f.visitor.IssuedAt = now.UnixMilli()
+		f.token = s.o.Keys.SignVisitor(f.visitor)
 	}
 	if f.passed {
 		f.door = s.doorURL(f, session != "", now)
 	}
 	return session, nil
 }
+
+// waits reports a place that is still waited for, in line or in the pre-queue: the only kind whose token is signed anew.
+func (f *frame) waits() bool { return f.gone == "" && !f.passed && !f.unseen }
 
 // doorURL is where the visitor is sent: the room's target, with a single-use code for the browser that owns the pass
 // (contract.md 19). Never anything that could be used a second time.

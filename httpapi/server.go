@@ -27,7 +27,7 @@ import (
 // Engine is what the HTTP surfaces need of [engine.Engine]; its methods and errors are documented there.
 type Engine interface {
 	Join(ctx context.Context, roomID, session string, network netip.Prefix, score uint8) (engine.Answer, error)
-	Enter(ctx context.Context, roomID string, n room.Ticket, session string, codeAt room.Instant, door room.Holder) (engine.Answer, error)
+	Enter(ctx context.Context, roomID string, generation uint32, n room.Ticket, session string, codeAt room.Instant, door room.Holder) (engine.Answer, error)
 	Leave(ctx context.Context, roomID, session string) (engine.Answer, error)
 	Do(ctx context.Context, roomID, actor string, c room.Command) (engine.Answer, error)
 	Configure(ctx context.Context, roomID, actor string, edit func(*room.Settings) error) (engine.Answer, error)
@@ -40,6 +40,7 @@ type Engine interface {
 	DoorOpen(roomID string, s *room.Summary, p room.Place, now time.Time) bool
 	Read(ctx context.Context, roomID string, after int64, fn func(*journal.Record) error) error
 	Export(ctx context.Context, roomID string, w io.Writer) error
+	ETARecord(roomID string) engine.ETARecord
 	Health() engine.Health
 }
 
@@ -82,9 +83,11 @@ type Server struct {
 	checks   *access.Limiter
 	statuses *access.Limiter
 	started  time.Time
-	noRoom   counter // checks of unknown rooms, which fail open
-	quit     chan struct{}
-	quitOnce sync.Once
+
+	refreshAfter time.Duration // how old a token is when it is due to be signed anew (seed 004, QM-391)
+	noRoom       counter       // checks of unknown rooms, which fail open
+	quit         chan struct{}
+	quitOnce     sync.Once
 }
 
 // New makes a server of its options.
@@ -115,6 +118,7 @@ func New(o Options) *Server {
 		started:  o.Now(),
 		quit:     make(chan struct{}),
 	}
+	s.refreshAfter = token.RefreshAfter(o.Keys.MaxAge(), time.Duration(o.CookieMaxAgeSec)*time.Second)
 	s.streams = newStreams(o.SSEMaxTotal, o.SSEPerIP)
 	s.metrics = newMetrics(s, o.Collectors)
 	s.index(s.routes())

@@ -202,8 +202,8 @@ func (s *Server) tell(x *exchange, f *frame) error {
 	if n := f.ticket(); n != 0 && !x.head {
 		s.o.Engine.Seen(f.visitor.Room, n)
 	}
-	if f.passed || f.visitor.PreQueued() && f.place.Ticket != 0 {
-		session, err := s.finish(x.r.Context(), f, sessions(x.r.Header, f.visitor.Room), x.now)
+	if f.passed || f.visitor.PreQueued() && f.place.Ticket != 0 || f.visitor.RefreshDue(s.refreshAfter, x.now) {
+		session, err := s.finish(x.r.Context(), f, sessions(x.r.Header, f.visitor.Room), x.now, !x.head && !x.wrote)
 		if err != nil {
 			return err
 		}
