@@ -58,7 +58,7 @@ func run(ctx context.Context, out io.Writer, only string, verbose bool) (code in
 	}
 
 	l := lab{dir: dir, out: out, verbose: verbose, healthy: map[string]error{}}
-	bad := 0
+	bad, tried := 0, 0
 	for _, m := range mutants {
 		if !chosen.MatchString(m.name) {
 			continue
@@ -67,16 +67,20 @@ func run(ctx context.Context, out io.Writer, only string, verbose bool) (code in
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		switch verdict {
-		case nil:
+		tried++
+		if verdict == nil {
 			fmt.Fprintf(out, "killed    %s\n", m.name)
-		default:
-			bad++
-			fmt.Fprintf(out, "%v  %s (%s)\n", verdict, m.name, m.file)
+			continue
+		}
+		bad++
+		summary, detail, _ := strings.Cut(verdict.Error(), "\n")
+		fmt.Fprintf(out, "FAIL      %s (%s): %s\n", m.name, m.file, summary)
+		if verbose && detail != "" {
+			fmt.Fprintln(out, detail)
 		}
 	}
+	fmt.Fprintf(out, "%d of %d mutants killed\n", tried-bad, tried)
 	if bad > 0 {
-		fmt.Fprintf(out, "%d of %d mutants are not killed\n", bad, len(mutants))
 		return 1, nil
 	}
 	return 0, nil
@@ -117,7 +121,7 @@ func (l *lab) try(ctx context.Context, m mutant) error {
 		return fmt.Errorf("CANNOT TELL: %w", err)
 	}
 	defer os.WriteFile(file, whole, 0o644) //nolint:errcheck // The next mutant of the file fails to apply then.
-	if err := l.gotool(ctx, "build", "./"+filepath.ToSlash(filepath.Dir(m.file))); err != nil {
+	if err := l.gotool(ctx, "build", m.tests); err != nil {
 		return fmt.Errorf("DOES NOT COMPILE: %w", err)
 	}
 	err = l.gotool(ctx, m.args()...)

@@ -144,7 +144,7 @@ var mutants = []mutant{
 		name:  "a token signed with another key is believed",
 		file:  "access/token/keyring.go",
 		old:   "subtle.ConstantTimeCompare(want, m.text[dot+1:n]) == 1",
-		new:   "len(want) > 0",
+		new:   "subtle.ConstantTimeCompare(want, m.text[dot+1:n]) >= 0",
 		tests: "./access/token",
 	},
 }
