@@ -347,6 +347,8 @@ func (a *actor) land(err error) error {
 		a.fail(ErrStorage)
 		return fmt.Errorf("publish to the live view: %w", err)
 	}
+	summary := a.state.Summary()
+	a.r.promises.note(b.events, &summary, a.state, m.etaRatio.Observe)
 	for _, req := range b.replies {
 		req.answer.Seq = last
 	}

@@ -148,6 +148,7 @@ func (r *runner) forget(ctx context.Context, ans Answer) {
 }
 
 // command runs a visitor's command with digests of the room's present generation; one that changes meanwhile is asked again.
+// A command that speaks of an ended generation of its own accord is refused for good: its ticket has not passed.
 func (e *Engine) command(ctx context.Context, roomID string, make func(*keys) room.Command) (Answer, error) {
 	r, err := e.found(ctx, roomID)
 	if err != nil {
@@ -162,7 +163,11 @@ func (e *Engine) command(ctx context.Context, roomID string, make func(*keys) ro
 		if err != nil {
 			return Answer{}, err
 		}
-		ans, err := r.do(ctx, request{cmd: make(k), actor: "visitor"}, false)
+		cmd := make(k)
+		if c, ok := cmd.(room.EnterDoor); ok && c.Generation != generation {
+			return Answer{}, room.ErrNotPassed
+		}
+		ans, err := r.do(ctx, request{cmd: cmd, actor: "visitor"}, false)
 		if !errors.Is(err, room.ErrGeneration) {
 			return ans, err
 		}
@@ -179,13 +184,13 @@ func (e *Engine) Join(ctx context.Context, roomID, session string, network netip
 	})
 }
 
-// Enter opens (or reclaims) the door session of a ticket for whoever proves that the pass is theirs: session is the ownership
+// Enter opens (or reclaims) the door session of a ticket of a generation for whoever proves that the pass is theirs: session is the ownership
 // session of their browser ("" if not shown), codeAt the issue time of a verified hand-over code (0 if none). door is the
-// digest of the fresh door-session key.
-func (e *Engine) Enter(ctx context.Context, roomID string, n room.Ticket, session string, codeAt room.Instant, door room.Holder) (Answer, error) {
+// digest of the fresh door-session key. room.ErrNotPassed when the generation has ended.
+func (e *Engine) Enter(ctx context.Context, roomID string, generation uint32, n room.Ticket, session string, codeAt room.Instant, door room.Holder) (Answer, error) {
 	return e.command(ctx, roomID, func(k *keys) room.Command {
-		c := room.EnterDoor{Generation: k.generation, Ticket: n, CodeAt: codeAt, Door: door}
-		if session != "" {
+		c := room.EnterDoor{Generation: generation, Ticket: n, CodeAt: codeAt, Door: door}
+		if session != "" && k.generation == generation {
 			c.Holder = k.holder(session)
 		}
 		return c

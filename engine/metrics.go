@@ -19,6 +19,7 @@ type metrics struct {
 	busy            prometheus.Counter
 	publishFailures prometheus.Counter
 	shareFailures   prometheus.Counter
+	etaRatio        prometheus.Histogram
 
 	waiting, preQueue, slots, lag, queued, ownedRooms, damagedRooms *prometheus.Desc
 }
@@ -42,6 +43,7 @@ func newMetrics(e *Engine) *metrics {
 		busy:            counter("qm_mailbox_refused_total", "Requests refused because the mailbox was full."),
 		publishFailures: counter("qm_projection_failures_total", "Failed writes to the shared projection."),
 		shareFailures:   counter("qm_presence_failures_total", "Failed exchanges of presence with other processes."),
+		etaRatio:        prometheus.NewHistogram(prometheus.HistogramOpts{Name: "qm_eta_ratio", Help: "Real wait of a pass over the wait its ticket was told.", Buckets: []float64{.25, .5, .67, .8, .9, 1, 1.1, 1.25, 1.5, 2, 4}}),
 		waiting:         desc("qm_room_waiting", "Tickets waiting, held ones included.", "room"),
 		preQueue:        desc("qm_room_prequeue", "Entries in the pre-queue.", "room"),
 		slots:           desc("qm_room_slots", "Slots in use.", "room"),
@@ -77,7 +79,7 @@ func (m *metrics) count(events []room.Event) {
 func (e *Engine) Collectors() []prometheus.Collector {
 	m := e.metrics
 	return []prometheus.Collector{
-		m.joins, m.passes, m.events, m.appendSeconds, m.appendFailures, m.batchEvents, m.mailbox, m.busy, m.publishFailures, m.shareFailures, gauges{m},
+		m.joins, m.passes, m.events, m.appendSeconds, m.appendFailures, m.batchEvents, m.mailbox, m.busy, m.publishFailures, m.shareFailures, m.etaRatio, gauges{m},
 	}
 }
 

@@ -25,10 +25,11 @@ type runner struct {
 	mailbox   *mailbox
 	presence  presence
 	away      away
+	promises  promises
 	publisher *publisher
 	view      projection.View // of this process
 	shared    projection.View // of all processes; nil when there is only this one
-	fenced    chan struct{} // one pending at most: the lease was found to be another's
+	fenced    chan struct{}   // one pending at most: the lease was found to be another's
 
 	mu      sync.Mutex
 	phase   phase

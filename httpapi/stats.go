@@ -4,12 +4,13 @@ import (
 	"context"
 	"strconv"
 
+	"qm/engine"
 	"qm/engine/room"
 )
 
 // appendStats appends what an operator sees of a room: the live figures of seed 004's listing, and its settings by the names of the
 // writable set.
-func appendStats(b []byte, id string, sum *room.Summary, seq int64, at room.Instant) []byte {
+func appendStats(b []byte, id string, sum *room.Summary, record engine.ETARecord, seq int64, at room.Instant) []byte {
 	set := sum.Settings
 	b = append(b, `{"id":"`...)
 	b = append(b, id...)
@@ -39,6 +40,11 @@ func appendStats(b []byte, id string, sum *room.Summary, seq int64, at room.Inst
 	if floor {
 		b = appendBool(b, "estWaitFloor", true)
 	}
+	// How right the waits that were told turned out: contract.md 10.
+	b = append(appendMember(b, "etaRecord"), `{"judged":`...)
+	b = strconv.AppendInt(b, record.Judged, 10)
+	b = appendInt(b, "withinQuarter", record.Within)
+	b = append(b, '}')
 	b = appendInt(b, "rate", set.RatePerMinute)
 	b = appendInt(b, "ratePerMinute", set.RatePerMinute)
 	b = appendInstant(b, "opensAt", sum.OpensAt)
@@ -151,7 +157,7 @@ func (s *Server) allStats(ctx context.Context, at room.Instant) ([]roomStats, er
 			list = append(list, roomStats{id: id, json: append(b, '}')})
 			continue
 		}
-		list = append(list, roomStats{id, sum, appendStats(nil, id, &sum, pos.Seq, at)})
+		list = append(list, roomStats{id, sum, appendStats(nil, id, &sum, s.o.Engine.ETARecord(id), pos.Seq, at)})
 	}
 	return list, nil
 }
