@@ -337,6 +337,22 @@ func testLife(t *testing.T, s projection.Store) {
 	})
 	h.Publish(t, s)
 	Same(t, s, h, nil, nil)
+	show := func() {
+		t.Helper()
+		h.Publish(t, s)
+		Same(t, s, h, nil, nil)
+	}
+	h.Drop(t, 6, func() {
+		show()
+		step(room.PurgeLine{})
+		h.Join(t, 4, true)
+		show()
+		h.Must(t, room.PurgeLine{})
+		h.Join(t, 5, true)
+		show() // of a batch that empties the pre-queue and fills it anew
+	})
+	h.Drop(t, 3, show) // after a draw in the same batch
+	show()
 	step(room.SetMode{Mode: room.Paused})
 	step(room.PurgeLine{})
 	step(room.CloseRoom{})
