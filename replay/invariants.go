@@ -44,11 +44,9 @@ func (v *verifier) judge(b room.Body) room.Body {
 	case *room.Purge:
 		return v.purge(b)
 	case *room.Configure:
-		v.credit(b.Credit)
-		return b
+		return &room.Configure{Settings: b.Settings, Credit: v.credit(b.Credit)}
 	case *room.StateChange:
-		v.credit(b.Credit)
-		return b
+		return &room.StateChange{Mode: b.Mode, Credit: v.credit(b.Credit)}
 	case *room.Close:
 		v.generation(b.Generation)
 		v.forget()
@@ -79,13 +77,14 @@ func (v *verifier) generation(g uint32) {
 	}
 }
 
-// credit checks I11 where an event carries what is left of the outflow's credit.
-func (v *verifier) credit(left int64) {
+// credit checks I11 where an event carries what is left of the outflow's credit, and returns what can be left at most.
+func (v *verifier) credit(left int64) int64 {
 	if left < 0 || left > v.meter.most {
 		v.found(Credit, "a credit of %d ticket-milliseconds is recorded; it can be 0 to %d", left, v.meter.most)
 		left = min(max(left, 0), v.meter.most)
 	}
 	v.meter.most = left
+	return left
 }
 
 // ticket checks that a fresh ticket is the next one (I5), and says whether it may be applied.

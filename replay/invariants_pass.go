@@ -31,17 +31,11 @@ func (v *verifier) pass(b *room.Pass) room.Body {
 	if last := spans[len(spans)-1][1]; clockPass && len(ghosts) > 0 && ghosts[len(ghosts)-1][1] == last {
 		v.found(GhostAlone, "ticket %d passes by the clock as a ghost, and no paid pass behind it takes it along", last)
 	}
-	if !clockPass {
-		v.credit(b.Credit) // a flush ignores the rate: it leaves the clock's credit as it is
-	} else if spent := b.Credit + perPass*int64(paid); b.Credit < 0 {
-		v.found(Credit, "a credit of %d ticket-milliseconds is recorded; it is never below 0", b.Credit)
-		v.meter.most = 0
+	left := b.Credit
+	if clockPass {
+		left = v.spend(paid, left)
 	} else {
-		if spent > v.meter.most {
-			v.found(Overserved, "%d paid passes and %d ticket-milliseconds left need a credit of %d; the rate can have earned %d at most",
-				paid, b.Credit, spent, v.meter.most)
-		}
-		v.meter.most = min(b.Credit, max(v.meter.most-perPass*int64(paid), 0))
+		left = v.credit(left) // a flush ignores the rate: it leaves the clock's credit as it is
 	}
 	for _, span := range spans {
 		for n := span[0]; n <= span[1]; n++ {
@@ -49,7 +43,21 @@ func (v *verifier) pass(b *room.Pass) room.Body {
 			v.unwait(n)
 		}
 	}
-	return &room.Pass{By: b.By, Spans: spans, Ghosts: ghosts, Credit: b.Credit}
+	return &room.Pass{By: b.By, Spans: spans, Ghosts: ghosts, Credit: left}
+}
+
+// spend checks I11 for a pass by the clock and returns what can be left at most.
+func (v *verifier) spend(paid int, left int64) int64 {
+	rest := v.meter.most - perPass*int64(paid)
+	switch {
+	case left < 0:
+		v.found(Credit, "a credit of %d ticket-milliseconds is recorded; it is never below 0", left)
+	case left > rest:
+		v.found(Overserved, "%d paid passes leave %d ticket-milliseconds; the rate can have earned %d for both, and a pass costs %d",
+			paid, left, v.meter.most, perPass)
+	}
+	v.meter.most = min(max(left, 0), max(rest, 0))
+	return v.meter.most
 }
 
 // spans checks I8 (that spans ascend is checked where bodies are read) and returns the spans of those that can pass, and their number.
