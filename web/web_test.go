@@ -25,7 +25,7 @@ func render(t *testing.T, p web.WaitingPage) string {
 }
 
 func TestAssetsAreNamedByTheirHash(t *testing.T) {
-	for _, name := range []string{"waiting.css", "waiting.js", "console.css", "console.js", "target.js", "mark.svg"} {
+	for _, name := range []string{"waiting.css", "waiting.js", "console.css", "console.js", "console-room.js", "target.js", "mark.svg"} {
 		path := web.AssetPath(name)
 		body, contentType, ok := web.Asset(path)
 		if !ok || contentType == "" {

@@ -1,0 +1,137 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// asset is one embedded file as it is served.
+type asset struct {
+	path        string // "/assets/waiting-<hash>.css"
+	body        []byte
+	contentType string
+}
+
+// The assets by file name ("waiting.css") and by path; written once, at start.
+var byName, byPath = mustLoad(files)
+
+// contentTypes are the kinds of file that are assets, by extension.
+var contentTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+}
+
+// imported finds what a module imports from beside itself: import … from "./x.js",
+// import "./x.js", export … from "./x.js" and import("./x.js").
+var imported = regexp.MustCompile(`(\bfrom\s*|\bimport\s*\(?\s*)(["'])\./([^"']*)["']`)
+
+// mustLoad reads the assets of dir. A build whose modules import what is not
+// there, or each other in a circle, has no hash to name them by: it panics.
+func mustLoad(dir fs.FS) (names, paths map[string]asset) {
+	entries, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		panic(fmt.Sprintf("web: read embedded files: %v", err))
+	}
+	l := loader{dir: dir, names: map[string]asset{}}
+	for _, e := range entries {
+		if contentTypes[path.Ext(e.Name())] == "" {
+			continue
+		}
+		if _, err := l.load(e.Name()); err != nil {
+			panic("web: " + err.Error())
+		}
+	}
+	paths = map[string]asset{}
+	for _, a := range l.names {
+		paths[a.path] = a
+	}
+	return l.names, paths
+}
+
+// loader loads assets, what a module imports before the module itself: the
+// hash of the one is part of the other.
+type loader struct {
+	dir   fs.FS
+	names map[string]asset
+	above []string // the modules that wait for what they import
+}
+
+func (l *loader) load(name string) (asset, error) {
+	if a, ok := l.names[name]; ok {
+		return a, nil
+	}
+	if slices.Contains(l.above, name) {
+		return asset{}, fmt.Errorf("modules import each other in a circle: %s", strings.Join(append(l.above, name), " → "))
+	}
+	body, err := fs.ReadFile(l.dir, name)
+	if err != nil {
+		return asset{}, fmt.Errorf("read embedded file: %w", err)
+	}
+	ext := path.Ext(name)
+	if ext == ".js" {
+		l.above = append(l.above, name)
+		if body, err = l.resolve(name, body); err != nil {
+			return asset{}, err
+		}
+		l.above = l.above[:len(l.above)-1]
+	}
+	sum := sha256.Sum256(body)
+	a := asset{
+		path: fmt.Sprintf("/assets/%s-%s%s", strings.TrimSuffix(name, ext),
+			base64.RawURLEncoding.EncodeToString(sum[:])[:22], ext),
+		body:        body,
+		contentType: contentTypes[ext],
+	}
+	l.names[name] = a
+	return a, nil
+}
+
+// resolve writes the served names of what a module imports into it. They stay
+// relative, so that they hold under every base path.
+func (l *loader) resolve(name string, body []byte) ([]byte, error) {
+	var failed error
+	out := imported.ReplaceAllFunc(body, func(match []byte) []byte {
+		m := imported.FindSubmatch(match)
+		other := string(m[3])
+		if path.Ext(other) != ".js" {
+			failed = fmt.Errorf("%s imports %q, which is no module", name, "./"+other)
+			return match
+		}
+		a, err := l.load(other)
+		if err != nil {
+			if failed == nil {
+				failed = fmt.Errorf("%s imports %q: %w", name, "./"+other, err)
+			}
+			return match
+		}
+		return fmt.Appendf(nil, "%s%s./%s%s", m[1], m[2], path.Base(a.path), m[2])
+	})
+	return out, failed
+}
+
+// Asset returns the file behind a path such as "/assets/waiting-<hash>.css",
+// where <hash> is the first 22 characters of the base64url SHA-256 of the file
+// (seed 004, Visitor). A path that names no file of this build answers
+// ok == false, never a file of another hash. Serve what it returns with
+// [AssetCacheControl]. On an inline host, strip "/__qm" first. The body is
+// shared: do not write to it.
+func Asset(path string) (body []byte, contentType string, ok bool) {
+	a, ok := byPath[path]
+	return a.body, a.contentType, ok
+}
+
+// AssetCacheControl is the Cache-Control of an asset: its path changes when
+// its content does, or that of a module it imports. Everything else here is
+// no-store.
+const AssetCacheControl = "public, max-age=31536000, immutable"
+
+// AssetPath returns the path at which the named file ("waiting.css") of this
+// build is served, or "" for a name that is no asset.
+func AssetPath(name string) string { return byName[name].path }

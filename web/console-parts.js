@@ -1,0 +1,120 @@
+// What the console's pages are made of: elements, words for figures and
+// times, graphs, and acts that answer in their own place.
+
+export const $ = (id) => document.getElementById(id);
+const nf = new Intl.NumberFormat();
+export const num = (v) => (typeof v === "number" ? nf.format(v) : "–");
+export const people = (n) => (n === 1 ? "1 person" : `${nf.format(n)} people`);
+
+// el("p.soft", {title: "…"}, child, …) makes an element.
+export function el(what, attrs, ...children) {
+  const [tag, ...classes] = what.split(".");
+  const node = document.createElement(tag);
+  if (classes.length) node.className = classes.join(" ");
+  for (const [k, v] of Object.entries(attrs || {})) {
+    if (k.startsWith("on")) node.addEventListener(k.slice(2), v);
+    else if (v === true) node.setAttribute(k, "");
+    else if (v !== false && v != null) node.setAttribute(k, v);
+  }
+  node.append(...children.filter((c) => c != null));
+  return node;
+}
+export const put = (node, value) => node.textContent !== value && (node.textContent = value);
+
+// --- Words ----------------------------------------------------------------------
+
+export function span(sec) {
+  if (typeof sec !== "number") return "–";
+  if (sec < 60) return `${Math.round(sec)} s`;
+  if (sec < 3600) return `${Math.floor(sec / 60)} min`;
+  if (sec < 86_400) return `${Math.floor(sec / 3600)} h ${Math.floor(sec / 60) % 60} min`;
+  return `${Math.floor(sec / 86_400)} d ${Math.floor(sec / 3600) % 24} h`;
+}
+function long(sec) {
+  if (sec < 60) return "less than a minute";
+  const min = Math.round(sec / 60);
+  if (min < 90) return `about ${min === 1 ? "a minute" : min + " minutes"}`;
+  return `about ${Math.round(min / 60)} hours`;
+}
+export const stateOf = (r) => r.effectiveState || r.state || "–";
+export const rateOf = (r) => r.ratePerMinute ?? r.rate;
+export const preOf = (r) => r.preQueue ?? r.preCount;
+export const eta = (r) => (typeof r.estWaitSec === "number" ? (r.estWaitFloor ? "from " : "") + span(r.estWaitSec) : r.estWaitSec === null ? "unknown" : "–");
+export const clockOf = (at) => new Date(at).toLocaleTimeString([], { hour12: false });
+export const full24 = (at) => new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "long" });
+export const lineOf = (id) => `${location.origin}/w/${encodeURIComponent(id)}`;
+
+// What a rate will do, before it is set.
+export function rateSays(r, rate) {
+  if (!Number.isInteger(rate) || rate < 0) return "A whole number, 0 or more.";
+  const n = r.waiting || 0;
+  if (rate === 0) return "0 a minute: nobody is let in until you raise it.";
+  if (stateOf(r) === "paused") return `${num(rate)} a minute, once the line is active again.`;
+  if (!n) return `${num(rate)} a minute: nobody is waiting now.`;
+  return `${num(rate)} a minute: the line is gone in ${long((n / rate) * 60)}, if nobody else joins.`;
+}
+
+export const SPAN = 15 * 60_000; // what a graph shows, ms
+export function graph(cls, series) {
+  const ns = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(ns, "svg");
+  svg.setAttribute("class", cls);
+  svg.setAttribute("viewBox", "0 0 300 100");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("aria-hidden", "true");
+  const end = series?.at(-1)?.[0] ?? 0;
+  const top = Math.max(1, ...(series || []).map((p) => p[1]));
+  const dots = (series || []).map(([t, v]) => `${(300 - ((end - t) / SPAN) * 300).toFixed(1)} ${(97 - (v / top) * 92).toFixed(1)}`);
+  if (dots.length > 1) {
+    for (const [kind, d] of [
+      ["area", `M${dots[0].split(" ")[0]} 100L${dots.join("L")}L300 100Z`],
+      ["edge", `M${dots.join("L")}`],
+    ]) {
+      const path = document.createElementNS(ns, "path");
+      path.setAttribute("class", kind);
+      path.setAttribute("d", d);
+      svg.append(path);
+    }
+  }
+  return svg;
+}
+
+// --- Acts -----------------------------------------------------------------------
+
+// act runs one change and says in its own place how it went.
+export async function act(out, button, run, done) {
+  button.disabled = true;
+  out.className = "out";
+  put(out, "…");
+  try {
+    const answer = await run();
+    put(out, `${done(answer)} ${clockOf(Date.now())}.`);
+    return answer;
+  } catch (e) {
+    out.className = "out err";
+    put(out, e.message);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+// ask puts one question, in place, before something that touches people.
+export function ask(box, question, yes, run) {
+  const close = () => box.replaceChildren();
+  const go = el("button.bad", { type: "button", onclick: () => (close(), run()) }, yes);
+  const no = el("button", { type: "button", onclick: close }, "Keep as it is");
+  box.replaceChildren(el("div.ask", { role: "group", "aria-label": question }, el("p", {}, question), el("div.row", {}, go, no)));
+  no.focus();
+}
+
+// stale greys figures that nobody renewed since an instant, and says their age.
+export function stale(node, age, since) {
+  const sec = Math.round((Date.now() - since) / 1000);
+  node.classList.toggle("stale", since > 0 && sec > 10);
+  put(age, since && sec > 10 ? `These figures are ${span(sec)} old.` : "");
+}
+
+export function field(id, label, hint, attrs) {
+  const input = el("input", { id, name: id, required: true, "aria-describedby": id + "Hint", ...attrs });
+  return { input, node: el("div.field", {}, el("label", { for: id }, label), input, el("p.hint", { id: id + "Hint" }, hint)) };
+}
