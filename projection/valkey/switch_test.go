@@ -40,3 +40,49 @@ func TestSwitchRefusesPagesThatExpired(t *testing.T) {
 		t.Errorf("a page of the rewrite stays for ever: ttl %d (%v)", ttl, err)
 	}
 }
+
+// The switch compares for itself: whoever checked before it wrote its pages may have been overtaken meanwhile.
+func TestSwitchComparesEpochAndSeq(t *testing.T) {
+	vk := testenv.Valkey(t)
+	s, err := Open(t.Context(), vk.URL, Options{Prefix: vk.Prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	const stream = "production/sale"
+	attempt := func(mode, epoch, after, last string) string {
+		t.Helper()
+		args := []string{mode, epoch, after, last, "new", "{}", "0", "0", s.channel(stream)}
+		answer, err := s.run(t.Context(), switchScript, stream, args).AsStrSlice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer[0]
+	}
+	if verdict := attempt("apply", "3", "0", "5"); verdict != "gap" {
+		t.Errorf("a batch without a projection: %s", verdict)
+	}
+	if err := s.Reset(t.Context(), stream, 3, 10, room.New()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ mode, epoch, after, last, want string }{
+		{"apply", "2", "10", "11", "stale"},
+		{"reset", "2", "0", "11", "stale"},
+		{"apply", "3", "11", "12", "gap"},
+		{"apply", "3", "8", "10", "seen"},
+		{"apply", "4", "8", "9", "seen"},
+	} {
+		if verdict := attempt(c.mode, c.epoch, c.after, c.last); verdict != c.want {
+			t.Errorf("%+v: %s", c, verdict)
+		}
+		if at, err := s.Position(t.Context(), stream); err != nil || at.Epoch != 3 || at.Seq != 10 || at.Incarnation == "new" {
+			t.Errorf("after %+v: position %+v, %v", c, at, err)
+		}
+	}
+	if verdict := attempt("apply", "4", "9", "12"); verdict != "ok" {
+		t.Errorf("a batch that overlaps: %s", verdict)
+	}
+	if at, err := s.Position(t.Context(), stream); err != nil || at != (projection.Position{Incarnation: "new", Epoch: 4, Seq: 12}) {
+		t.Errorf("position %+v, %v", at, err)
+	}
+}
