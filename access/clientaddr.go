@@ -119,11 +119,15 @@ func ParseAddr(s string) (netip.Addr, bool) {
 
 // parseHop reads an address with or without a port; the zero Addr if it is none.
 func parseHop(s string) netip.Addr {
+	// What looks like it has a port is read with one first: an error costs an allocation, and every peer's address has a port.
+	if colon := strings.IndexByte(s, ':'); colon > 0 && (s[0] == '[' || colon == strings.LastIndexByte(s, ':')) {
+		if ap, err := netip.ParseAddrPort(s); err == nil {
+			return ap.Addr().WithZone("").Unmap()
+		}
+	}
 	addr, err := netip.ParseAddr(s)
 	if err != nil {
-		if ap, aerr := netip.ParseAddrPort(s); aerr == nil {
-			addr = ap.Addr()
-		} else if len(s) > 2 && s[0] == '[' && s[len(s)-1] == ']' {
+		if len(s) > 2 && s[0] == '[' && s[len(s)-1] == ']' {
 			addr, _ = netip.ParseAddr(s[1 : len(s)-1])
 		}
 	}

@@ -41,7 +41,7 @@ type Engine struct {
 	shared   projection.Preparer // how Options.Shared is written
 	metrics  *metrics
 
-	mu       sync.Mutex
+	mu       sync.RWMutex
 	rooms    map[string]*runner
 	order    []string      // room ids as they were found
 	serve    func(*runner) // starts a runner; nil before Run and after it
@@ -218,9 +218,12 @@ const listFresh = time.Second
 // runner finds a room that the journal knows: projection.ErrNoRoom when it does not, ErrStorage when that cannot be told.
 func (e *Engine) runner(ctx context.Context, id string) (*runner, error) {
 	for look := true; ; look = false {
-		e.mu.Lock()
+		if r := e.known(id); r != nil {
+			return r, nil
+		}
+		e.mu.RLock()
 		r, fresh := e.rooms[id], e.listErr == nil && e.o.Now().Sub(e.listedAt) <= listFresh
-		e.mu.Unlock()
+		e.mu.RUnlock()
 		switch {
 		case r != nil:
 			return r, nil

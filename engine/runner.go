@@ -31,7 +31,7 @@ type runner struct {
 	shared    projection.View // of all processes; nil when there is only this one
 	fenced    chan struct{}   // one pending at most: the lease was found to be another's
 
-	mu      sync.Mutex
+	mu      sync.RWMutex
 	phase   phase
 	changed chan struct{} // closed and replaced when phase changes
 	damaged string
@@ -268,8 +268,8 @@ func fold(s *room.State, e room.Event) (err error) {
 var errSnapshotUnfit = errors.New("engine: the snapshot's hash is not the journal's")
 
 func (r *runner) current() phase {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	return r.phase
 }
 

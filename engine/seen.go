@@ -48,7 +48,7 @@ func (e *Engine) DoorOpen(roomID string, s *room.Summary, p room.Place, now time
 }
 
 func (e *Engine) known(roomID string) *runner {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.mu.RLock()
+	defer e.mu.RUnlock()
 	return e.rooms[roomID]
 }
