@@ -70,6 +70,11 @@ func (f *folder) record(r *journal.Record) error {
 		}
 		return f.damage(r, code, err)
 	}
+	if p, ok := e.Body.(*room.Pass); ok && len(p.Spans) > 0 {
+		if last := p.Spans[len(p.Spans)-1][1]; f.state.Ticket(last).Status == room.None {
+			return f.damage(r, PassStranger, fmt.Errorf("ticket %d passes, which was never given", last)) // up to 2^31 of them
+		}
+	}
 	return f.apply(r, e)
 }
 

@@ -108,6 +108,7 @@ func TestVerifyJournals(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := map[Code]bool{State: true} // see TestVerifyState
+	kinds := map[string]bool{}          // those that good journals show
 	paths, _ := filepath.Glob(filepath.Join(journalDir, "*.ndjson"))
 	good := 0
 	for _, path := range paths {
@@ -126,6 +127,14 @@ func TestVerifyJournals(t *testing.T) {
 			content, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if want.File == "" {
+				if err := Lines(bytes.NewReader(content))(func(r *journal.Record) error {
+					kinds[strings.Clone(r.Kind)] = true
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
 			}
 			var o Options
 			if want.Head != "" {
@@ -165,6 +174,11 @@ func TestVerifyJournals(t *testing.T) {
 			t.Errorf("no broken journal shows %s %s alone", c.Invariant(), c)
 		}
 	}
+	for kind := range room.Kinds() {
+		if !kinds[kind] {
+			t.Errorf("no good journal has an event of kind %s", kind)
+		}
+	}
 	for _, e := range manifest {
 		if _, err := os.Stat(filepath.Join(journalDir, e.File)); err != nil {
 			t.Error(err)
@@ -181,6 +195,51 @@ func TestVerifyState(t *testing.T) {
 		return nil
 	}, MaxFindings: 3})
 	if err != nil || len(findings) != 3 || findings[0].Code != State || !strings.Contains(findings[0].Text, "out of joint") {
+		t.Errorf("%v %v", findings, err)
+	}
+}
+
+// TestVerifyGivesUp: a room with too many findings is not looked at any further, and the report says so; other rooms are.
+func TestVerifyGivesUp(t *testing.T) {
+	records := recordSmall(t).records()[1:] // without its create, nothing that happens can have happened
+	journal.Seal(journal.Head{Stream: records[0].Stream}, records)
+	report, findings, err := Verify(Records(append(records, recordFull(t).records()...)), Options{MaxFindings: 5})
+	if err != nil || len(findings) != 5 || len(report.Rooms) != 2 || !report.Rooms[0].Gave || report.Rooms[1].Gave || report.Rooms[1].Findings != 0 {
+		t.Errorf("%+v %v %v", report, findings, err)
+	}
+}
+
+// TestVerifyAfterRetention: a journal that begins with a later create is taken from there, and the report says so; one that begins with
+// anything else lacks records.
+func TestVerifyAfterRetention(t *testing.T) {
+	records := recordGenerations(t).records()
+	second := slices.IndexFunc(records[1:], func(r journal.Record) bool { return r.Kind == "create" }) + 1
+	report, findings, err := Verify(Records(records[second:]), Options{})
+	if err != nil || len(findings) != 0 || report.Rooms[0].First != int64(second)+1 {
+		t.Errorf("%+v %v %v", report, findings, err)
+	}
+	if f, err := Fold(Records(records[second:]), records[0].Stream, 0); err != nil || f.Head.Seq != int64(len(records)) {
+		t.Errorf("%+v %v", f.Head, err)
+	}
+	_, findings, err = Verify(Records(records[second+1:]), Options{})
+	if err != nil || len(findings) == 0 || findings[0].Code != Gap {
+		t.Errorf("%v %v", findings, err)
+	}
+}
+
+// TestVerifyOtherStreams: of a stream of no room the chain is verified, and its events are left alone.
+func TestVerifyOtherStreams(t *testing.T) {
+	records := recordSmall(t).records()
+	for i := range records {
+		records[i].Stream, records[i].Kind = "$org", "operator"
+	}
+	journal.Seal(journal.Head{Stream: "$org"}, records)
+	report, findings, err := Verify(Records(records), Options{})
+	if err != nil || len(findings) != 0 || report.Rooms[0].Events {
+		t.Errorf("%+v %v %v", report, findings, err)
+	}
+	records[3].Actor = "somebody else"
+	if _, findings, err = Verify(Records(records), Options{}); err != nil || len(findings) != 1 || findings[0].Code != Hash || findings[0].Seq != 4 {
 		t.Errorf("%v %v", findings, err)
 	}
 }
