@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,7 +25,7 @@ type outcome struct {
 	status        int
 }
 
-func newMetrics(s *Server, more []prometheus.Collector) *metrics {
+func newMetrics(s *Server, routes []*route, more []prometheus.Collector) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "qm_http_requests_total", Help: "Requests answered, by route, method and status.",
@@ -51,12 +52,24 @@ func newMetrics(s *Server, more []prometheus.Collector) *metrics {
 		}),
 	)
 	r.MustRegister(more...)
+	for _, rt := range routes {
+		rt.ok = make(map[string]prometheus.Counter)
+		for _, verb := range strings.Split(rt.allow, ", ") {
+			rt.ok[verb] = m.requests.WithLabelValues(rt.name, verb, "200")
+		}
+	}
 	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 	return m
 }
 
 // observe counts a finished exchange.
 func (m *metrics) observe(x *exchange) {
+	if x.status == http.StatusOK && x.route != nil && x.code == "" {
+		if c := x.route.ok[x.r.Method]; c != nil {
+			c.Inc()
+			return
+		}
+	}
 	o := outcome{x.name(), method(x.r.Method), x.status}
 	c, ok := m.known.Load(o)
 	if !ok {

@@ -129,6 +129,7 @@ func (s *Server) page(x *exchange, p web.WaitingPage) error {
 func (x *exchange) html(status int, policy string, body []byte) {
 	h := x.w.Header()
 	h["Content-Type"] = valueHTML
+	h["Referrer-Policy"] = valueNoRefer
 	h.Set("Content-Security-Policy", policy)
 	x.buf = append(x.buf[:0], body...)
 	x.send(status)

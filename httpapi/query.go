@@ -12,7 +12,7 @@ func param(raw, name string) (value string, ok, conflict bool) {
 		var pair string
 		pair, raw, _ = strings.Cut(raw, "&")
 		key, v, _ := strings.Cut(pair, "=")
-		if key != name && (!strings.ContainsAny(key, "%+") || unescape(key) != name) {
+		if key != name && (!escaped(key) || unescape(key) != name) {
 			continue
 		}
 		v = unescape(v)
@@ -24,8 +24,11 @@ func param(raw, name string) (value string, ok, conflict bool) {
 	return value, ok, false
 }
 
+// escaped looks for two bytes one after the other, which is many times faster than strings.ContainsAny on a token.
+func escaped(s string) bool { return strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 }
+
 func unescape(s string) string {
-	if !strings.ContainsAny(s, "%+") {
+	if !escaped(s) {
 		return s
 	}
 	if u, err := url.QueryUnescape(s); err == nil {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"qm/access"
 	"qm/engine/room"
 )
@@ -26,6 +28,7 @@ type route struct {
 	page  bool        // people look at it: refusals are pages
 
 	allow string
+	ok    map[string]prometheus.Counter // answered 200, by method: counted without looking for labels
 }
 
 // wildcard is the routes of a path with one variable segment, by what follows it.

@@ -120,8 +120,9 @@ func New(o Options) *Server {
 	}
 	s.refreshAfter = token.RefreshAfter(o.Keys.MaxAge(), time.Duration(o.CookieMaxAgeSec)*time.Second)
 	s.streams = newStreams(o.SSEMaxTotal, o.SSEPerIP)
-	s.metrics = newMetrics(s, o.Collectors)
-	s.index(s.routes())
+	routes := s.routes()
+	s.index(routes)
+	s.metrics = newMetrics(s, routes, o.Collectors)
 	return s
 }
 
@@ -202,7 +203,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["Cache-Control"] = valueNoStore
 	h["X-Content-Type-Options"] = valueNoSniff
-	h["Referrer-Policy"] = valueNoRefer
 	x.route, x.id = s.find(r.URL.Path)
 	defer s.finished(x)
 	if err := s.dispatch(x); err != nil {

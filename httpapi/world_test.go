@@ -41,10 +41,10 @@ var stores = []struct {
 
 // world is a running server with the real engine, and a room rm1 where a test makes it.
 type world struct {
-	*testing.T
-	server *Server
-	engine *engine.Engine
-	keys   *token.Keyring
+	*testing.T // nil in benchmarks
+	server     *Server
+	engine     *engine.Engine
+	keys       *token.Keyring
 }
 
 // onEachStore runs a case on every pair of stores.
@@ -69,6 +69,19 @@ func inMemory(t *testing.T, o Options, test func(w *world)) {
 
 func newWorld(t *testing.T, eo engine.Options, o Options) *world {
 	t.Helper()
+	w := build(t, eo, o)
+	w.T = t
+	return w
+}
+
+func newBenchWorld(b *testing.B) *world {
+	b.Helper()
+	m := journal.NewMemory()
+	return build(b, engine.Options{Journal: m, Vault: m}, Options{})
+}
+
+func build(t testing.TB, eo engine.Options, o Options) *world {
+	t.Helper()
 	eo.Environment = "production"
 	e := engine.New(eo)
 	ctx, stop := context.WithCancel(context.Background())
@@ -87,7 +100,7 @@ func newWorld(t *testing.T, eo engine.Options, o Options) *world {
 	}
 	o.Keys, o.Proxies, o.Collectors = keys, proxies, e.Collectors()
 	o.Gate = access.NewGate(access.Credentials{AdminKey: testAdminKey, PublicAPIKey: testPublicKey, AuthFailPerMinute: 10, Tokens: keys})
-	w := &world{T: t, server: New(o), engine: e, keys: keys}
+	w := &world{server: New(o), engine: e, keys: keys}
 	t.Cleanup(func() {
 		if err := w.server.Shutdown(context.Background()); err != nil {
 			t.Errorf("streams are left over: %v", err)
