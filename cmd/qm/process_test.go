@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,22 +110,30 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
+// freePort gives a port of the loopback below the range of outgoing connections, so that none takes it while a process that had it
+// is away.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 200 {
+		port := strconv.Itoa(12000 + rand.IntN(20000))
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	t.Fatal("no free port between 12000 and 32000")
+	return ""
 }
 
 // startQM runs qm and waits until it answers. Every client address is believed, so that each visitor can have one of its own.
 func startQM(t testing.TB, s stores, extra map[string]string) *process {
 	t.Helper()
 	env := s.env()
-	port := freePort(t)
+	port := extra["PORT"] // of a process that this one takes the place of
+	if port == "" {
+		port = freePort(t)
+	}
 	maps.Copy(env, map[string]string{
 		"HOST": "127.0.0.1", "PORT": port, "ADMIN_KEY": adminKey, "JOIN_LIMIT_PER_MIN": "0", "STATUS_LIMIT_PER_MIN": "0",
 		"CHECK_LIMIT_PER_MIN": "0", "TRUSTED_PROXIES": "127.0.0.1/32",
