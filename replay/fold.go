@@ -35,7 +35,7 @@ func Fold(source Source, stream string, upTo int64) (Folded, error) {
 		}
 		return nil
 	})
-	if err != nil && err != errEnough {
+	if err != nil && !errors.Is(err, errEnough) {
 		return Folded{}, fmt.Errorf("fold %s: %w", stream, err)
 	}
 	return f.folded(), nil

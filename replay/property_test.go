@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -82,7 +83,7 @@ func (r *recorder) step(rt *rapid.T) {
 	name := func() string { return fmt.Sprintf("visitor %d", rapid.IntRange(1, 25).Draw(rt, "who")) }
 	refusable := func(actor string, c room.Command) {
 		if _, err := r.try(actor, c); err != nil {
-			if _, ok := err.(room.Refusal); !ok {
+			if refused := room.Refusal(""); !errors.As(err, &refused) {
 				rt.Fatalf("%T: %v", c, err)
 			}
 		}

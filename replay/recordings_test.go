@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -250,7 +251,7 @@ func recordHeldCaps(t testing.TB) *recorder {
 	for i := range 8 {
 		r.join(fmt.Sprintf("visitor %d", i), fmt.Sprintf("192.0.2.%d", i/3), uint8(i*12))
 	}
-	if _, err := r.try("visitor", room.TakePlace{Generation: 1, Holder: holder("one too many"), Identity: identity("192.0.2.0")}); err != room.ErrQueueIdentityLimit {
+	if _, err := r.try("visitor", room.TakePlace{Generation: 1, Holder: holder("one too many"), Identity: identity("192.0.2.0")}); !errors.Is(err, room.ErrQueueIdentityLimit) {
 		t.Fatalf("the fourth of an address: %v", err)
 	}
 	r.wait(6000, r.all()...)

@@ -54,7 +54,6 @@ type RoomReport struct {
 	Gave     bool         `json:"gaveUp,omitempty"` // it had too many findings, and the rest was not looked at
 	Events   bool         `json:"events"`           // false for a stream of no room ("$org"): only its chain was verified
 	Summary  room.Summary `json:"-"`
-	final    *room.State
 }
 
 // Verify checks every record of source against the numbered invariants of docs/design/invariants.md, in one pass and in no more memory
@@ -318,7 +317,7 @@ func (v *verifier) finish() {
 		v.found(Head, "the storage says that the stream stands at seq %d; the records from seq %d on are missing", v.stored.Seq, head.Seq+1)
 	}
 	v.report.Head = fmt.Sprintf("%x", head.Hash)
-	v.report.Summary, v.report.final = v.sum, v.s
+	v.report.Summary = v.sum
 }
 
 // clock is an instant as people read it, in UTC.

@@ -33,8 +33,7 @@ func (c *command) line(v any) {
 	if err != nil {
 		panic(err) // structs of texts and numbers: it cannot fail
 	}
-	c.out.Write(text)
-	c.out.WriteByte('\n')
+	fmt.Fprintf(c.out, "%s\n", text)
 }
 
 // notes is where what is no finding goes: beside the findings, but not among JSON lines.
