@@ -15,9 +15,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"qm/engine"
 )
 
 func main() {
+	engine.TuneCollector() // as the server does, which this program measures in its own process
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

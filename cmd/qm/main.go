@@ -9,9 +9,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"qm/engine"
 )
 
-func main() { os.Exit(run(os.Environ(), os.Stdout, os.Stderr)) }
+func main() {
+	engine.TuneCollector()
+	os.Exit(run(os.Environ(), os.Stdout, os.Stderr))
+}
 
 func run(environ []string, stdout, stderr *os.File) int {
 	config, err := LoadConfig(environ)

@@ -81,6 +81,14 @@ func (c *column[T]) clone() column[T] {
 	return twin
 }
 
+// stored is how many values there is memory for.
+func (c *column[T]) stored() (n int) {
+	for _, page := range c.pages {
+		n += len(page)
+	}
+	return n
+}
+
 // filled is how many values of a page a snapshot stores: all up to the last that is not zero.
 func (c *column[T]) filled(page int) int {
 	var zero T

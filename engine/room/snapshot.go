@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // SnapshotFormat is the number of the snapshot form; a snapshot of another is thrown away, never migrated.
@@ -44,6 +45,7 @@ func (s *State) AppendBinary(b []byte) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("room: snapshot: %v", err)) // integers and strings: it cannot fail
 	}
+	b = slices.Grow(b, len(head)+s.snapshotBytes()) // growing by and by would leave three times as much behind
 	b = binary.AppendUvarint(b, uint64(len(head)))
 	b = append(b, head...)
 	b = s.line.AppendBinary(b)
@@ -80,6 +82,14 @@ func (s *State) AppendBinary(b []byte) []byte {
 	})
 	sum := sha256.Sum256(b[start:])
 	return append(b, sum[:]...)
+}
+
+// snapshotBytes is about how long a snapshot gets, the head aside: at most a few pages' worth more than it needs.
+func (s *State) snapshotBytes() int {
+	lines := (s.line.Pages() + s.held.Pages() + s.entries.Pages()) * (LinePageWords*8 + 4)
+	tickets := s.status.stored() + s.score.stored() + 4*s.joined.stored() + 8*s.identity.stored() + 16*s.holder.stored()
+	handles := s.entryScore.stored() + s.ended.stored() + 4*(s.entryAt.stored()+s.drawn.stored()) + 8*s.entryIdentity.stored() + 16*s.entryOf.stored()
+	return lines + tickets + handles + s.passes.live*passBytes + s.doors.live*doorBytes + 1024
 }
 
 var errSnapshot = errors.New("room: damaged snapshot")
