@@ -67,7 +67,7 @@ func (proxied) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 
 func onNetwork(t *testing.T, o Options, test func(*testing.T, *site)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, stores[0].open(t), o)
+		w := newWorld(t, inProcess(t), o)
 		s := &site{world: w, pipes: newPipes()}
 		server := w.server.HTTP()
 		served := make(chan error, 1)

@@ -27,44 +27,47 @@ const (
 	testTarget    = "https://shop.example/start?from=line#top"
 )
 
-// stores are the pairs of stores that every case runs on. In a bubble time is synctest's: a minute costs nothing.
-var stores = []struct {
-	name   string
-	bubble bool
-	open   func(*testing.T) engine.Options
-}{
-	{"memory", true, func(*testing.T) engine.Options {
-		m := journal.NewMemory()
-		return engine.Options{Journal: m, Vault: m}
-	}},
-}
-
 // world is a running server with the real engine, and a room rm1 where a test makes it.
 type world struct {
 	*testing.T // nil in benchmarks
 	server     *Server
 	engine     *engine.Engine
 	keys       *token.Keyring
+	exact      bool // time is the bubble's: nothing comes late
 }
 
 // onEachStore runs a case on every pair of stores.
 func onEachStore(t *testing.T, test func(w *world)) {
+	t.Parallel()
 	for _, s := range stores {
 		t.Run(s.name, func(t *testing.T) {
-			run := func(t *testing.T) { test(newWorld(t, s.open(t), Options{})) }
+			run := func(t *testing.T) {
+				w := newWorld(t, s.open(t), Options{})
+				w.exact = s.bubble
+				test(w)
+			}
 			if s.bubble {
 				synctest.Test(t, run)
-			} else {
-				run(t)
+				return
 			}
+			t.Parallel()
+			run(t)
 		})
 	}
+}
+
+// pause is d in a bubble, and a shorter time where it has to be waited for.
+func (w *world) pause(d, real time.Duration) time.Duration {
+	if w.exact {
+		return d
+	}
+	return real
 }
 
 // inMemory runs a test on the memory stores alone.
 func inMemory(t *testing.T, o Options, test func(w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(newWorld(t, stores[0].open(t), o)) })
+	synctest.Test(t, func(t *testing.T) { test(newWorld(t, inProcess(t), o)) })
 }
 
 func newWorld(t *testing.T, eo engine.Options, o Options) *world {
