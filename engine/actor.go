@@ -31,6 +31,7 @@ type actor struct {
 	meter room.Meter
 	head  journal.Head // of what has been handed to the journal
 	ids   causes
+	clock room.Instant // the latest now
 
 	batch   batch      // decided, waiting for the commit before it
 	spare   batch      // memory of one that has landed, for the next
@@ -80,7 +81,7 @@ func (a *actor) run(ctx context.Context) error {
 			}
 		case <-a.r.mailbox.arrived:
 		case <-timer.C:
-			a.r.presence.watch(max(a.now(), a.state.At()))
+			a.r.presence.watch(a.now())
 			a.tickDue = true
 			timer.Reset(a.pace())
 		}
@@ -99,8 +100,14 @@ func (a *actor) pace() time.Duration {
 	return tickIdle
 }
 
-// now is the room's clock: the process's, which Decide never lets run backwards.
-func (a *actor) now() room.Instant { return room.Instant(a.r.e.o.Now().UnixMilli()) }
+// now is the room's clock: the process's, except that it never runs backwards. Not between two events either: what was earned by an
+// instant is not spent before it.
+func (a *actor) now() room.Instant { return a.at(a.r.e.o.Now()) }
+
+func (a *actor) at(wall time.Time) room.Instant {
+	a.clock = max(a.clock, room.Instant(wall.UnixMilli()), a.state.At())
+	return a.clock
+}
 
 // work decides what can be decided, and hands the batch to the journal when none is on its way.
 func (a *actor) work(ctx context.Context) error {
@@ -154,7 +161,7 @@ func (a *actor) decideBacklog() {
 			req.reply <- result{err: ErrBusy} // the caller has gone: no place is made that nobody would know of
 			continue
 		}
-		now := room.Instant(wall.UnixMilli())
+		now := a.at(wall)
 		if a.state.DrawDue(now) {
 			break
 		}

@@ -27,8 +27,22 @@ func (h *house) verify() {
 	h.t.Helper()
 	_, findings, err := replay.Verify(replay.Stream(h.ctx, h.memory, stream), replay.Options{})
 	if err != nil || len(findings) > 0 {
-		h.t.Fatalf("verify: %v %v", err, findings)
+		h.t.Fatalf("verify: %v %v\n%s", err, findings, h.story())
 	}
+}
+
+// story tells the room's journal, for whoever has to find out what went wrong.
+func (h *house) story() string {
+	var b bytes.Buffer
+	var began time.Time
+	_ = h.memory.Read(h.ctx, stream, 0, func(r *journal.Record) error {
+		if began.IsZero() {
+			began = r.At
+		}
+		fmt.Fprintf(&b, "%4d %9s %-8s %s\n", r.Seq, r.At.Sub(began), r.Kind, r.Body)
+		return nil
+	})
+	return b.String()
 }
 
 // The journal is down: places already held keep being answered, joins are refused at once, passing stops; it comes back by itself.

@@ -261,6 +261,7 @@ func TestSharedProjectionDown(t *testing.T) {
 // sameAsShared holds the shared projection against the live view of p, in every field.
 func (h *house) sameAsShared(p *process) {
 	h.t.Helper()
+	synctest.Wait() // the room goes on by itself: look between two of its events
 	image := func(m *projection.Memory) (image projection.Image) {
 		if err := m.With(stream, func(_, _ int64, s *room.State) error {
 			image = projection.ImageOf(s)

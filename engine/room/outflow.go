@@ -23,7 +23,7 @@ type Meter struct {
 
 // NewMeter starts a meter where the room's events left the credit. Nothing is earned for the time before now.
 func NewMeter(s *State, now Instant) Meter {
-	m := Meter{Credit: s.credit, at: now}
+	m := Meter{Credit: s.credit, at: max(now, s.at)} // on a clock that is behind, the room's own has not begun to run yet
 	m.look(s)
 	return m
 }

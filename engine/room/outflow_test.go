@@ -341,3 +341,17 @@ func TestACreditIsNeverNegativeAndNeverLost(t *testing.T) {
 		t.Fatalf("%d passed in %d ms at 7 a minute, not %d", passed, d.now-dawn, want)
 	}
 }
+
+// An owner whose clock is behind the room's earns nothing until it has caught up.
+func TestAnOwnerWhoseClockIsBehindEarnsNothing(t *testing.T) {
+	d := newRoom(t, func(s *Settings) { s.RatePerMinute = 600 })
+	d.join(1, 20)
+	d.now = dawn - 10_000
+	d.meter = NewMeter(d.s, d.now)
+	if n := len(d.wait(10_000, nil)); n != 0 {
+		t.Fatalf("%d passed while the room's clock stood", n)
+	}
+	if n := len(d.wait(1000, nil)); n != 10 {
+		t.Fatalf("%d passed in the first second after", n)
+	}
+}
