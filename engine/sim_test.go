@@ -118,7 +118,7 @@ func (w *world) surge() {
 func (w *world) operate() {
 	p := w.pick()
 	var err error
-	switch k := rapid.IntRange(0, 11).Draw(w.rt, "operation"); k {
+	switch k := rapid.IntRange(0, 17).Draw(w.rt, "operation"); k {
 	case 0, 1:
 		rate := rapid.SampledFrom([]int64{0, 60, 600, 6000}).Draw(w.rt, "rate")
 		_, err = p.Configure(w.ctx, "shop", "admin", func(s *room.Settings) error { s.RatePerMinute = rate; return nil })
@@ -138,9 +138,12 @@ func (w *world) operate() {
 		_, err = p.Schedule(w.ctx, "shop", "admin", w.now().Add(time.Duration(rapid.IntRange(50, 8000).Draw(w.rt, "opens"))*time.Millisecond))
 	case 9:
 		_, err = p.Schedule(w.ctx, "shop", "admin", time.Time{})
-	case 10:
-		_, err = p.Leave(w.ctx, "shop", fmt.Sprint("session-", rapid.IntRange(1, 60).Draw(w.rt, "leaver")))
-	case 11:
+	case 10, 11, 12:
+		if len(w.acks) > 0 {
+			leaver := w.acks[rapid.IntRange(0, len(w.acks)-1).Draw(w.rt, "leaver")].visitor
+			_, err = p.Leave(w.ctx, "shop", fmt.Sprint("session-", leaver))
+		}
+	default:
 		// Whoever has a ticket tries the door, and the first of them to have passed gets in.
 		for _, a := range w.acks {
 			if a.ticket == 0 {
