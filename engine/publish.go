@@ -48,6 +48,9 @@ func (p *publisher) hint() {
 const (
 	publishBacklog = 200_000 // events; beyond that it is cheaper to write the projection anew
 	publishWait    = 10 * time.Second
+	// publishEvery is the least time from one write to the next: in a surge the journal commits a thousand times a second, and who reads
+	// the projection cannot tell.
+	publishEvery = 20 * time.Millisecond
 )
 
 func (p *publisher) add(b projection.Batch) {
@@ -87,12 +90,14 @@ func (p *publisher) run(ctx context.Context) {
 			p.verify(ctx)
 		}
 		for ctx.Err() == nil {
+			began := time.Now()
 			done, err := p.step(ctx)
 			if err == nil {
 				retry = retryMin
 				if done {
 					break
 				}
+				pause(ctx, publishEvery-time.Since(began))
 				continue
 			}
 			if errors.Is(err, projection.ErrStale) {
@@ -100,16 +105,21 @@ func (p *publisher) run(ctx context.Context) {
 			}
 			p.r.e.metrics.publishFailures.Inc()
 			p.anew()
-			timer := time.NewTimer(retry)
-			select {
-			case <-ctx.Done():
-			case <-timer.C:
-			}
-			timer.Stop()
+			pause(ctx, retry)
 			if retry = min(2*retry, retryMax); p.r.current() != owned {
 				break
 			}
 		}
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 
