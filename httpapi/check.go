@@ -177,26 +177,33 @@ func (s *Server) doorKeys(x *exchange, id string) []string {
 
 // standing passes the holder of a door session that still stands; nil when it does not.
 func (s *Server) standing(x *exchange, id, key string) (*verdict, error) {
+	place, ok, err := s.behind(x, id, key)
+	if !ok || err != nil {
+		return nil, err
+	}
+	if !x.head {
+		s.o.Engine.SeenDoor(id, place.Ticket)
+	}
+	return &verdict{pass: true, reason: "session", sess: key}, nil
+}
+
+// behind is the place whose door session a key opens; ok is false when there is none that stands.
+func (s *Server) behind(x *exchange, id, key string) (place room.Place, ok bool, err error) {
 	g, n, ok := token.ParseDoorKey(key)
 	if !ok {
-		return nil, nil
+		return place, false, nil
 	}
 	view, err := s.o.Engine.View(x.r.Context(), id)
 	if err != nil {
-		return nil, err
+		return place, false, err
 	}
 	sum, place, err := view.Ticket(x.r.Context(), room.Ticket(n))
 	if err != nil {
-		return nil, err
+		return place, false, err
 	}
-	if sum.Generation != g || place.Status != room.Inside || place.Door != room.Holder(token.DigestDoorKey(key)) ||
-		!s.o.Engine.DoorOpen(id, &sum, place, x.now) {
-		return nil, nil
-	}
-	if !x.head {
-		s.o.Engine.SeenDoor(id, room.Ticket(n))
-	}
-	return &verdict{pass: true, reason: "session", sess: key}, nil
+	ok = sum.Exists && sum.Generation == g && place.Status == room.Inside && place.Door == room.Holder(token.DigestDoorKey(key)) &&
+		s.o.Engine.DoorOpen(id, &sum, place, x.now)
+	return place, ok, nil
 }
 
 // enter opens a door session, or reclaims it with a fresh key; nil when the door says no. The answer waits until that is durable.

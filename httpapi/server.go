@@ -160,7 +160,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) routes() []*route {
 	demo := []*route(nil)
 	if s.o.Demo {
-		demo = []*route{{name: "demo", paths: []string{"/demo"}, get: s.demoTarget}}
+		demo = []*route{{name: "demo", paths: []string{"/demo"}, get: s.demoTarget, page: true}}
 	}
 	return append(demo,
 		// Visitors

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"qm/engine"
@@ -150,16 +151,25 @@ func (s *Server) allStats(ctx context.Context, at room.Instant) ([]roomStats, er
 			if !ok {
 				return nil, err
 			}
-			b := append([]byte(nil), `{"id":"`...)
-			b = append(append(b, id...), `","state":null`...)
-			b = appendText(b, "code", p.Code)
-			b = appendText(b, "error", Codes[p.Code].Title)
-			list = append(list, roomStats{id: id, json: append(b, '}')})
+			list = append(list, roomStats{id: id, json: appendShut(nil, id, p.Code, Codes[p.Code].Title)})
 			continue
 		}
 		list = append(list, roomStats{id, sum, appendStats(nil, id, &sum, s.o.Engine.ETARecord(id), pos.Seq, at)})
 	}
+	for _, r := range s.o.Engine.Health().Rooms {
+		if r.Damaged != "" && !slices.ContainsFunc(list, func(l roomStats) bool { return l.id == r.Room }) {
+			list = append(list, roomStats{id: r.Room, json: appendShut(nil, r.Room, "room_damaged", r.Damaged)})
+		}
+	}
 	return list, nil
+}
+
+// appendShut appends a room that cannot be read, with the reason.
+func appendShut(b []byte, id, code, why string) []byte {
+	b = appendString(append(b, `{"id":`...), id)
+	b = append(b, `,"state":null`...)
+	b = appendText(b, "code", code)
+	return append(appendText(b, "error", why), '}')
 }
 
 // appendTotals appends the sums over all rooms.

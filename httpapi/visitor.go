@@ -215,7 +215,7 @@ func (s *Server) tell(x *exchange, f *frame) error {
 	return nil
 }
 
-// leave gives back whatever the browser holds in a room (contract.md 8).
+// leave gives back whatever the browser holds in a room, or the door session whose key a site shows (contract.md 8).
 func (s *Server) leave(x *exchange) error {
 	if err := s.allow(x, s.statuses); err != nil {
 		return err
@@ -241,6 +241,19 @@ func (s *Server) leave(x *exchange) error {
 			return err
 		}
 		left = left || len(a.Events) > 0
+	}
+	for _, key := range s.doorKeys(x, id) {
+		place, ok, err := s.behind(x, id, key)
+		if err != nil {
+			return err
+		}
+		if ok {
+			a, err := s.o.Engine.Do(x.r.Context(), id, "visitor", room.GiveBack{Generation: place.Generation, Holder: place.Holder})
+			if err != nil {
+				return err
+			}
+			left = left || len(a.Events) > 0
+		}
 	}
 	for _, prefix := range []string{placeCookie, ownerCookie} {
 		for range cookiesOf(x.r.Header, prefix, id) {

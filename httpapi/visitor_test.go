@@ -196,7 +196,19 @@ func TestCheck(t *testing.T) {
 		if got := edge.get("/api/check?roomId=rm1&sess=" + key[:len(key)-2] + "QQ"); got.json["action"] != "pass" { // the cookie is still good
 			t.Errorf("a wrong key beside a good cookie: %s", got.body)
 		}
-		// When the site is done, the door session is given back.
+		// When the site is done, it gives the door session back by its key, or the browser does by its session.
+		other := w.browser("198.51.100.3")
+		other.join("rm1")
+		w.operator().post("/api/admin/rooms/rm1/flush", `{"count":1}`).want(t, 200, "")
+		site := w.browser("198.51.100.201")
+		site.headers["X-QM-Session"] = other.check("rm1").json["sess"].(string)
+		site.headers["Origin"] = "https://shop.example"
+		for _, left := range []bool{true, false} {
+			got := site.post("/api/v1/leave?roomId=rm1", `{"roomId":"rm1"}`).want(t, 200, "")
+			if got.json["left"] != left || got.header.Get("Access-Control-Allow-Origin") != "https://shop.example" {
+				t.Errorf("leave by the key answers %s %v", got.body, got.header)
+			}
+		}
 		if got := b.post("/api/v1/leave", `{"roomId":"rm1"}`).want(t, 200, ""); got.json["left"] != true {
 			t.Errorf("leave answers %s", got.body)
 		}
@@ -315,6 +327,16 @@ func TestFailuresBelow(t *testing.T) {
 			t.Errorf("answered %d %s", r.status, r.body)
 		}
 		fail.view = nil
+
+		// A shut room is listed with the reason, and the server says that it is not ready.
+		fail.health = &engine.Health{JournalErr: "gone", Rooms: []engine.RoomHealth{{Room: "rm9", Damaged: "event 7 was edited"}}}
+		if got := w.operator().get("/api/admin/rooms").want(t, 200, ""); !strings.Contains(got.body, `{"id":"rm9","state":null,"code":"room_damaged","error":"event 7 was edited"}`) || !strings.Contains(got.body, `"rm1"`) {
+			t.Errorf("the listing is %s", got.body)
+		}
+		a.get("/healthz").want(t, 503, "")
+		if got := a.get("/api/version").want(t, 200, ""); got.json["ok"] != false || strings.Contains(got.body, "rm9") {
+			t.Errorf("anybody is told %s", got.body)
+		}
 	})
 }
 

@@ -353,6 +353,14 @@ func between(list []passed, from, to time.Time) (n int) {
 type broken struct {
 	Engine
 	join, view error
+	health     *engine.Health
+}
+
+func (b *broken) Health() engine.Health {
+	if b.health != nil {
+		return *b.health
+	}
+	return b.Engine.Health()
 }
 
 func (b *broken) Join(ctx context.Context, id, session string, n netip.Prefix, score uint8) (engine.Answer, error) {
