@@ -200,8 +200,11 @@ func newHouse(t fataler, ctx context.Context) *house {
 func (h *house) now() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }
 
 // open starts a process.
-func (h *house) open() *process {
-	f := journal.NewFault(h.memory)
+func (h *house) open() *process { return h.openOn(h.memory) }
+
+// openOn starts a process that sees the journal through j.
+func (h *house) openOn(j journal.Journal) *process {
+	f := journal.NewFault(j)
 	c := newCable(f, h.memory)
 	p := &process{cable: c, faults: f, done: make(chan error, 1)}
 	p.Engine = New(Options{

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -280,8 +283,9 @@ func TestDamagedRow(t *testing.T) {
 		}
 		h.kill(p) // leaving no snapshot
 		nap(leaseTTL)
-		bad := &editor{Memory: h.memory, seq: 3, stream: stream}
-		var log bytes.Buffer
+		bad := &editor{Memory: h.memory, stream: stream}
+		bad.seq.Store(3)
+		var log logged
 		e := New(Options{Environment: "production", Journal: bad, Vault: h.memory, Now: h.now, Log: slog.New(slog.NewJSONHandler(&log, nil))})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -299,14 +303,14 @@ func TestDamagedRow(t *testing.T) {
 			t.Fatalf("rooms: %v %v", ids, err)
 		}
 		for _, r := range e.Health().Rooms {
-			if (r.Damaged != "") != (r.Room == "shop") || r.Room == "shop" && !bytes.Contains([]byte(r.Damaged), []byte("seq 3")) {
+			if (r.Damaged != "") != (r.Room == "shop") || r.Room == "shop" && !strings.Contains(r.Damaged, "seq 3") {
 				t.Errorf("health: %+v", r)
 			}
 		}
-		if !bytes.Contains(log.Bytes(), []byte(`"seq":3`)) {
-			t.Errorf("the log does not name the row: %s", log.Bytes())
+		if !strings.Contains(log.String(), `"seq":3`) {
+			t.Errorf("the log does not name the row: %s", log.String())
 		}
-		bad.seq = 0 // mended
+		bad.seq.Store(0) // mended
 		nap(damagedRetry + time.Second)
 		if ans, err := e.Join(ctx, "shop", "session-9", network(9), 0); err != nil || ans.Place.Ticket != 6 {
 			t.Fatalf("after mending: %+v %v", ans.Place, err)
@@ -314,11 +318,29 @@ func TestDamagedRow(t *testing.T) {
 	})
 }
 
+// logged keeps what is logged from several goroutines.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // editor changes a row on its way out.
 type editor struct {
 	*journal.Memory
 	stream string
-	seq    int64
+	seq    atomic.Int64
 	reseal bool // and makes the chain right again
 	change func(*journal.Record)
 }
@@ -326,7 +348,7 @@ type editor struct {
 func (e *editor) Read(ctx context.Context, name string, after int64, fn func(*journal.Record) error) error {
 	var prev journal.Hash
 	return e.Memory.Read(ctx, name, after, func(r *journal.Record) error {
-		if name == e.stream && r.Seq == e.seq {
+		if name == e.stream && r.Seq == e.seq.Load() {
 			if e.change != nil {
 				e.change(r)
 			} else {
@@ -361,7 +383,8 @@ func TestImpossibleRows(t *testing.T) {
 				h.joins(p, 1, 5, 1)
 				h.kill(p)
 				nap(leaseTTL)
-				bad := &editor{Memory: h.memory, stream: stream, seq: 4, reseal: true, change: change}
+				bad := &editor{Memory: h.memory, stream: stream, reseal: true, change: change}
+				bad.seq.Store(4)
 				e := New(Options{Environment: "production", Journal: bad, Vault: h.memory, Now: h.now})
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan error, 1)
@@ -397,15 +420,14 @@ func TestSnapshots(t *testing.T) {
 				if err != nil || !ok || snap.Seq != 51 {
 					t.Fatalf("the snapshot at the end of a tenure: seq %d, %v, %v", snap.Seq, ok, err)
 				}
-				q := h.open()
 				reads := &reading{Memory: h.memory, snap: snap}
 				if spoil != nil {
 					spoil(&reads.snap)
 				}
-				q.cable.Journal = reads
+				q := h.openOn(reads)
 				h.within(time.Second, "the room is owned", func() bool { return h.owns(q) })
-				if short := reads.records == 1; short != (spoil == nil) {
-					t.Errorf("%d records were read", reads.records)
+				if short := reads.records.Load() == 1; short != (spoil == nil) {
+					t.Errorf("%d records were read", reads.records.Load())
 				}
 				h.joins(q, 7, 7, 7)
 				h.joins(q, 51, 51, 51)
@@ -419,7 +441,7 @@ func TestSnapshots(t *testing.T) {
 type reading struct {
 	*journal.Memory
 	snap    journal.Snapshot
-	records int
+	records atomic.Int64
 }
 
 func (r *reading) LoadSnapshot(context.Context, string) (journal.Snapshot, bool, error) {
@@ -428,7 +450,7 @@ func (r *reading) LoadSnapshot(context.Context, string) (journal.Snapshot, bool,
 
 func (r *reading) Read(ctx context.Context, stream string, after int64, fn func(*journal.Record) error) error {
 	return r.Memory.Read(ctx, stream, after, func(rec *journal.Record) error {
-		r.records++
+		r.records.Add(1)
 		return fn(rec)
 	})
 }
