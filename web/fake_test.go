@@ -31,6 +31,7 @@ type line struct {
 	streams map[chan frame]bool
 	calls   []call
 	bytes   map[string]int // path -> bytes of the body sent
+	brief   bool           // a stream ends after its first frame
 }
 
 type refusal struct {
@@ -60,6 +61,8 @@ func newLine(t *testing.T, first frame) *line {
 	mux.HandleFunc("GET /w/{room}", l.waiting)
 	mux.HandleFunc("GET /assets/{name}", l.asset)
 	mux.HandleFunc("GET /target", l.target)
+	mux.HandleFunc("GET /stay", l.stay)
+	mux.HandleFunc("GET /back", l.back)
 	mux.HandleFunc("POST /api/v1/join", l.join)
 	mux.HandleFunc("GET /api/v1/status", l.status)
 	mux.HandleFunc("GET /api/v1/events", l.events)
@@ -223,8 +226,17 @@ func (l *line) events(w http.ResponseWriter, r *http.Request) {
 			data, _ := json.Marshal(f)
 			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data)
 			w.(http.Flusher).Flush()
+			if l.short() {
+				return
+			}
 		}
 	}
+}
+
+func (l *line) short() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.brief
 }
 
 func (l *line) send(w http.ResponseWriter, path, body string) {
@@ -257,6 +269,20 @@ func (l *line) asset(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", web.AssetCacheControl)
 	l.send(w, r.URL.Path, string(body))
+}
+
+// stay is a door that no browser leaves its page for.
+func (l *line) stay(w http.ResponseWriter, r *http.Request) {
+	if _, ok := l.open(w, r, "stay"); ok {
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// back is a door that sends everyone back to the line.
+func (l *line) back(w http.ResponseWriter, r *http.Request) {
+	if _, ok := l.open(w, r, "back"); ok {
+		http.Redirect(w, r, "/w/demo", http.StatusFound)
+	}
 }
 
 func (l *line) target(w http.ResponseWriter, _ *http.Request) {

@@ -26,7 +26,7 @@ func TestPictures(t *testing.T) {
 		for name, f := range map[string]frame{
 			"near":      {"state": "active", "position": 3, "ahead": 2, "etaSec": 40, "message": "The shop has restocked size M. Thank you for waiting.", "messageAt": now.UnixMilli(), "now": now.UnixMilli()},
 			"paused":    {"state": "paused", "position": 240_128, "ahead": 240_127, "etaSec": nil},
-			"turn":      {"state": "active", "position": nil, "passed": true, "expiresInSec": 598, "redirectUrl": l.URL + "/target"},
+			"turn":      {"state": "active", "position": nil, "passed": true, "expiresInSec": 598, "redirectUrl": l.URL + "/stay"},
 			"scheduled": {"state": "scheduled", "scheduled": true, "preCount": 1204, "position": nil, "opensAt": now.Add(2*time.Hour + 14*time.Minute).UnixMilli(), "now": now.UnixMilli()},
 			"toomany":   {"refuse": "queue_identity_limit"},
 			"gone":      {"refuse": "room_not_found"},
@@ -50,7 +50,7 @@ func TestPictures(t *testing.T) {
 				b.open(l.URL + "/w/demo")
 				b.awaitState(name)
 				b.await(`document.getElementById("fill").getAnimations().length === 0`)
-				b.text(`localStorage.clear(), [...Array(9999).keys()].forEach(clearTimeout)`) // stay for the picture
+				b.text("localStorage.clear(), sessionStorage.clear()")
 				b.shot(fmt.Sprintf("%s-%s-%d", name, scheme, width))
 			}
 		}
