@@ -51,8 +51,14 @@ new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.ha
   for (const s of e.sources) __moved.push((s.node?.id || s.node?.className || s.node?.nodeName) + " " + s.previousRect.y + ">" + s.currentRect.y + " in " + document.querySelector("main")?.dataset.state);
 } }).observe({type: "layout-shift", buffered: true});`
 
+// seats are for the tests that have a browser open: more of them at once would
+// only slow each other down.
+var seats = make(chan struct{}, 2)
+
 func newTab(t *testing.T) *tab {
 	t.Helper()
+	seats <- struct{}{}
+	t.Cleanup(func() { <-seats })
 	browser.Do(func() {
 		dir, err := os.MkdirTemp("", "qm-web-*")
 		if err != nil {
@@ -79,12 +85,9 @@ func newTab(t *testing.T) *tab {
 	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx}
+	b.before(watchLayout)
 	b.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument,
-			page.AddScriptToEvaluateOnNewDocumentParams{Source: watchLayout})
-		if err == nil {
-			_, err = cdp.Call(ctx, target, log.Enable, cdp.Empty{})
-		}
+		_, err := cdp.Call(ctx, target, log.Enable, cdp.Empty{})
 		return err
 	}))
 	err := chromedp.Listen(ctx, func(ev any) {
@@ -122,6 +125,23 @@ func (b *tab) in(t *testing.T) *tab {
 	defer b.mu.Unlock()
 	b.t, b.errors = t, nil
 	return b
+}
+
+// before runs a script in whatever is opened from now on, before its own.
+func (b *tab) before(script string) {
+	b.t.Helper()
+	b.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument,
+			page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		return err
+	}))
+}
+
+// hurry makes the timers of what is opened from now on run ten times as fast;
+// its clock stays right.
+func (b *tab) hurry() {
+	b.t.Helper()
+	b.before(`{ const later = setTimeout; window.setTimeout = (f, ms, ...args) => later(f, ms / 10, ...args); }`)
 }
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {

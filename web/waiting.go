@@ -140,8 +140,12 @@ type configFrame struct {
 }
 
 // Waiting writes the waiting page of p. Send it as text/html, no-store, with
-// Policy(p.Branding). The module on it joins by itself; see waiting.js for
-// what it asks of the server.
+// Policy(p.Branding). The module on it joins by itself.
+//
+// It asks POST join, GET events (status and refresh), GET status and POST leave
+// under /api/v1, and reads from a frame: state, position, ahead, etaSec, passed,
+// redirectUrl, expiresInSec, scheduled, preCount, opensAt, now, held, full,
+// message, messageAt, ref, token, expired, reason. What is missing is not known.
 func Waiting(w io.Writer, p WaitingPage) error {
 	if p.RoomName == "" {
 		p.RoomName = p.RoomID

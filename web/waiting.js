@@ -1,11 +1,7 @@
 // The waiting page. One question is asked here: when is it my turn, and will I
 // lose my place? The server's frames answer it; this module shows them, keeps
-// the connection, and never gives a place away because something failed.
-//
-// It asks POST join, GET events (status and refresh), GET status and POST leave
-// under /api/v1, and reads from a frame: state, position, ahead, etaSec, passed,
-// redirectUrl, expiresInSec, scheduled, preCount, opensAt, now, held, full, message,
-// messageAt, ref, token, expired, reason. What is missing is not known.
+// the connection, and never gives a place away because something failed. What
+// it asks of the server is in waiting.go.
 
 const $ = (id) => document.getElementById(id);
 const cfg = (window.QM_CONFIG = JSON.parse($("qm-config").textContent));
@@ -38,7 +34,8 @@ const store = {
   key: "qm:" + roomId,
   load() {
     try {
-      return JSON.parse(localStorage.getItem(this.key)) || {};
+      const kept = JSON.parse(localStorage.getItem(this.key));
+      return typeof kept?.token === "string" ? kept : {};
     } catch {
       return {};
     }
@@ -121,7 +118,7 @@ function eta(sec) {
 }
 
 function clock(ms) {
-  const s = Math.max(0, Math.ceil(ms / 1000));
+  const s = Math.max(0, Math.ceil(ms / 1000) || 0);
   if (s >= 172_800) return count("days", Math.floor(s / 86_400));
   const two = (n) => String(n).padStart(2, "0");
   const h = Math.floor(s / 3600);
@@ -170,6 +167,7 @@ let was = cfg.state;
 function render() {
   const s = state();
   const line = $("line");
+  const focused = document.activeElement;
   line.dataset.state = s;
   text($("head"), say(s + ".h"));
   text($("lead"), say(s + ".p"));
@@ -183,7 +181,7 @@ function render() {
     text($("bigLabel"), say("opens"));
     big(clock(opensIn()));
     text($("whenLabel"), say("opensAt"));
-    text($("when"), instant(frame.opensAt));
+    text($("when"), frame.opensAt ? instant(frame.opensAt) : "–");
     text($("ahead"), frame.preCount > 0 ? count("here", frame.preCount) : "");
   } else {
     text($("bigLabel"), say("place"));
@@ -220,6 +218,8 @@ function render() {
   if (s !== was) {
     was = s;
     if (s === "turn") tell();
+    // Who stood on a button that is gone stays where it was.
+    if (focused !== document.body && (!focused.getClientRects().length || getComputedStyle(focused).visibility === "hidden")) line.focus({ preventScroll: true });
   }
 }
 
@@ -234,14 +234,21 @@ function news() {
     if (message) announce(`${say("news")}: ${message}`);
   }
   box.classList.toggle("has", !!message);
-  if (box.classList.contains("live") && box.scrollHeight > box.clientHeight) box.tabIndex = 0;
+  if (box.classList.contains("live")) box.tabIndex = box.scrollHeight > box.clientHeight ? 0 : -1;
   text($("newsAt"), message && at ? instant(at) : "");
 }
 
 // A change of state at once; of place at most once a minute, or near the end.
 let said = { state: cfg.state, place: null, at: Date.now() };
 const NEAR = new Set([10, 5, 3, 2, 1]);
-const announce = (sentence) => ($("say").textContent = sentence);
+let saying = []; // what comes up together is read together
+function announce(sentence) {
+  if (saying.push(sentence) > 1) return;
+  queueMicrotask(() => {
+    $("say").textContent = saying.join(" ");
+    saying = [];
+  });
+}
 function speak(s, position) {
   const where = position === null ? "" : say("say.place", { n: number.format(position), eta: say("say.wait", { eta: eta(frame.etaSec) }) });
   const due = NEAR.has(position) || Date.now() - said.at >= 60_000;
@@ -273,12 +280,27 @@ function door() {
 }
 
 let moving = 0;
+let movedAt = 0;
+let moves = [0, 0, 0]; // the last three of this tab
+try {
+  moves = JSON.parse(sessionStorage[store.key]) || moves;
+} catch {}
+// By itself the page moves three times in ten minutes at most: a site that sends people back must not become
+// a loop. Nor again while it may be on its way. The button always moves.
+const mayMove = () => trouble !== "offline" && Date.now() - movedAt > 60_000 && Date.now() - moves[0] > 600_000;
+
 function move() {
   moving = 0;
-  const to = frame?.passed && navigator.onLine && door();
+  const to = frame?.passed && door();
   if (!to) return;
   stop();
+  movedAt = Date.now();
+  moves = [moves[1], moves[2], movedAt];
+  try {
+    sessionStorage[store.key] = JSON.stringify(moves);
+  } catch {}
   location.replace(to); // so that Back does not lead into a line that is over
+  soon(resync, 20_000); // still here: a door may be a download, or slow
 }
 
 // --- Frames -----------------------------------------------------------------
@@ -308,7 +330,7 @@ function apply(next) {
   if (next.passed) {
     const left = next.expiresInSec ?? next.passedTtlSec;
     if (left && (!turnEnds || next.expiresInSec != null)) turnEnds = Date.now() + left * 1000;
-    if (door()) moving ||= setTimeout(move, 1500);
+    if (door() && mayMove()) moving ||= setTimeout(() => (mayMove() ? move() : (moving = 0)), 1500);
   } else {
     clearTimeout(moving);
     moving = turnEnds = 0;
@@ -331,20 +353,16 @@ function finish(why) {
 
 // --- The wire ---------------------------------------------------------------
 
-let prefix = "/api/v1";
+const api = base + "/api/v1";
 async function call(route, body) {
-  const answer = await fetch(base + prefix + route, {
+  const answer = await fetch(api + route, {
     cache: "no-store",
     credentials: "same-origin",
-    signal: AbortSignal.timeout(10_000),
+    signal: AbortSignal.timeout?.(10_000),
     ...(body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
   });
   const data = await answer.json().catch(() => ({}));
-  if (answer.status === 404 && !data.code && prefix === "/api/v1") {
-    prefix = "/api"; // a server that does not know the pinned prefix; once a page
-    return call(route, body);
-  }
-  return { status: answer.status, data, after: 1000 * (Number(answer.headers.get("Retry-After")) || 0) };
+  return { status: answer.status, data, after: 1000 * Math.min(300, Number(answer.headers.get("Retry-After")) || 0) };
 }
 
 function query() {
@@ -359,6 +377,7 @@ let timer = 0; // the one next step
 let fails = 0; // answers in a row that were none
 let streamFails = 0;
 let streamFrom = 0; // no stream before this instant
+let notBefore = 0; // the server asked to be left alone until then
 let run = 0; // grows when everything under way becomes void
 
 function stop() {
@@ -386,6 +405,7 @@ function trip(why, step, after) {
 // refused reads an answer that gives no place.
 function refused({ status, data, after }, step) {
   const joining = step === join;
+  notBefore = Date.now() + after;
   switch (data.code) {
     case "room_not_found":
     case "room_idle":
@@ -404,7 +424,8 @@ function refused({ status, data, after }, step) {
     case "storage_unavailable":
       return trip("backend", step, after);
   }
-  if (status === 429) return trip(joining && !frame ? "busy" : trouble, step, after);
+  if (status === 429) return trip(joining && !frame ? "busy" : trouble || "reconnecting", step, after);
+  if (status === 200) return trip("reconnecting", step, after); // somebody else's answer, as from a hotel's network
   if (status === 502 || status === 503 || status === 504) return trip("restarting", step, after);
   if (status === 401 || (joining && status === 400 && place.token)) {
     // The token is no token any more. Once: a browser that keeps nothing would ask for ever.
@@ -436,7 +457,7 @@ async function join() {
     return mine === run && trip("reconnecting", join);
   }
   if (mine !== run) return;
-  if (answer.status !== 200) return refused(answer, join);
+  if (!answer.data?.state) return refused(answer, join);
   fails = 0;
   fate = "";
   hold(answer.data.token);
@@ -453,24 +474,24 @@ async function poll() {
     return mine === run && trip("reconnecting", poll);
   }
   if (mine !== run) return;
-  if (answer.status !== 200) return refused(answer, poll);
+  if (!answer.data?.state && !answer.data?.expired) return refused(answer, poll);
   fails = rejoins = 0;
   apply(answer.data);
   if (mine !== run) return;
   if (Date.now() >= streamFrom) stream();
-  else soon(poll, frame?.scheduled ? Math.min(jitter(pollMs), Math.max(500, opensIn() + Math.random() * 3000)) : jitter(pollMs));
+  else soon(poll, Math.min(jitter(pollMs), frame?.scheduled && opensIn() > 0 ? opensIn() + Math.random() * 3000 : pollMs * 2));
 }
 
 function stream() {
   stop();
   const mine = run;
-  const es = (source = new EventSource(base + prefix + "/events" + query()));
+  const es = (source = new EventSource(api + "/events" + query()));
   const began = Date.now();
   let heard = false;
   es.addEventListener("status", (event) => {
     if (mine !== run) return;
     heard = true;
-    fails = streamFails = rejoins = 0;
+    fails = rejoins = 0;
     apply(JSON.parse(event.data));
   });
   es.addEventListener("refresh", () => {
@@ -482,9 +503,10 @@ function stream() {
     if (mine !== run) return;
     es.close();
     source = null;
-    if (!heard) streamFails++;
-    streamFrom = Date.now() + (heard ? 0 : jitter(Math.min(120_000, 15_000 * 2 ** streamFails)));
-    soon(poll, heard ? Math.random() * 1500 : Math.random() * 300);
+    // One that is refused, or cut short again and again, is left alone for longer each time.
+    streamFails = heard && Date.now() - began > 10_000 ? 0 : streamFails + 1;
+    streamFrom = Date.now() + (heard && streamFails < 3 ? 0 : jitter(Math.min(120_000, 15_000 * 2 ** streamFails)));
+    soon(poll, Math.random() * (heard ? 1500 : 300));
   };
 }
 
@@ -494,8 +516,7 @@ function resync() {
   stop();
   fails = 0;
   streamFrom = 0;
-  if (place.token || frame) poll();
-  else join();
+  soon(place.token || frame ? poll : join, Math.max(0, notBefore - Date.now()));
 }
 
 // --- The browser ------------------------------------------------------------
@@ -516,7 +537,7 @@ addEventListener("pagehide", stop);
 addEventListener("pageshow", (event) => event.persisted && resync());
 addEventListener("storage", (event) => {
   if (event.key !== store.key) return;
-  if (!event.newValue) return place.token && !fate ? finish("left") : undefined; // left in another tab
+  if (!event.newValue) return place.token && !fate ? resync() : undefined; // left in another tab, or the line has ended
   const other = store.load(); // another tab of this visitor: one visitor, one place
   if (other.name !== place.name) {
     place = other;
@@ -531,7 +552,7 @@ setInterval(() => {
   tick = now;
   if (lapsedUntil && now > lapsedUntil) lapsed = "";
   // A connection can be dead without a word: frames come every five seconds.
-  if (!fate && (slept || (source && now - lastFrame > 15_000 && now - (source.since ??= now) > 15_000))) resync();
+  if (!fate && ((slept && now - lastFrame > 6000) || (source && now - lastFrame > 15_000 && now - (source.since ??= now) > 15_000))) resync();
   else if (frame || fate) render();
 }, 1000);
 
@@ -557,23 +578,24 @@ $("leave").addEventListener("click", () => {
 $("ask").addEventListener("close", async () => {
   if ($("ask").returnValue !== "leave") return;
   $("ask").returnValue = "";
-  try {
-    const { status } = await call("/leave", { roomId, ...(place.token && { token: place.token }) });
-    if (status < 300 || status === 401) finish("left");
-    else trip("fault", resync);
-  } catch {
-    trip("reconnecting", resync);
+  const { status } = await call("/leave", { roomId, ...(place.token && { token: place.token }) }).catch(() => ({}));
+  if (status === 200 || status === 401) finish("left");
+  else if (status === 404) finish("gone");
+  else if (!fate && !frame?.passed && !$("ask").open) {
+    text($("askText"), say("leave.failed"));
+    $("ask").showModal();
   }
 });
 
 const bell = $("notify");
 if ("Notification" in window && isSecureContext && Notification.permission !== "denied") {
   bell.classList.remove("none");
-  bell.addEventListener("click", async () => {
+  const ring = async () => {
     asked = (await Notification.requestPermission()) === "granted";
-    bell.disabled = true;
+    bell.ariaDisabled = "true";
     text(bell, say(asked ? "notify.on" : "notify.off"));
-  });
+  };
+  bell.addEventListener("click", ring, { once: true });
 }
 
 if (cfg.first?.now) skew = cfg.first.now - Date.now();

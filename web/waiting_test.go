@@ -52,6 +52,7 @@ func TestStreamRefusedFallsBackToPolling(t *testing.T) {
 	l := newLine(t, at(24, 300))
 	l.with(func(l *line) { l.refuse["events"] = refusal{503, "sse_capacity", 5} })
 	b := newTab(t)
+	b.hurry()
 	b.open(l.URL + "/w/demo")
 	b.awaitState("waiting")
 	l.say(at(20, 250)) // nobody streams: only a poll can tell
@@ -96,6 +97,7 @@ func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, at(24, 300))
 	b := newTab(t)
+	b.hurry()
 	b.open(l.URL + "/w/demo")
 	b.awaitState("waiting")
 	l.with(func(l *line) {
@@ -236,6 +238,7 @@ func TestPausedHeldAndFull(t *testing.T) {
 func TestRefusedAtTheDoor(t *testing.T) {
 	t.Parallel()
 	visitor := newTab(t)
+	visitor.hurry()
 	for _, c := range []struct {
 		status      int
 		code, state string
@@ -259,6 +262,7 @@ func TestRefusedAtTheDoor(t *testing.T) {
 			l.with(func(l *line) { clear(l.refuse) })
 			if c.again {
 				b.click("#again")
+				b.await(`document.activeElement.id === "line"`) // the button is gone, its place is not
 			}
 			if c.state != "gone" && c.state != "refused" {
 				b.awaitState("waiting")
@@ -281,16 +285,21 @@ func TestLeaveAsksOnce(t *testing.T) {
 	if len(l.asked("leave")) != 0 {
 		t.Fatal("left without being told to")
 	}
+	l.with(func(l *line) { l.refuse["leave"] = refusal{503, "storage_unavailable", 1} })
 	b.click("#leave")
 	b.click("#ask button[value=leave]")
+	b.awaitText("askText", "your place is still yours")
+	l.with(func(l *line) { clear(l.refuse) })
+	b.click("#ask button[value=leave]")
 	b.awaitState("left")
+	b.await(`document.activeElement.id === "line"`)
 	b.await(`localStorage.getItem("qm:demo") === null`)
 	b.click("#again")
 	b.awaitState("waiting")
-	if got := l.asked("leave"); len(got) != 1 || got[0].body["token"] != token(40) {
+	if got := l.asked("leave"); len(got) != 2 || got[1].body["token"] != token(40) {
 		t.Errorf("leave: %v", got)
 	}
-	b.clean()
+	b.clean("503")
 }
 
 // The frame after the draw may name the ticket; nobody has to join again.
@@ -342,6 +351,7 @@ func TestLeavingInOneTabLeavesInTheOther(t *testing.T) {
 	b := newTab(t)
 	b.open(l.URL + "/w/demo")
 	b.awaitState("waiting")
+	l.with(func(l *line) { l.now = frame{"expired": true, "reason": "left"} }) // the server knows
 	b.text(`localStorage.removeItem("qm:demo"), dispatchEvent(new StorageEvent("storage", {key: "qm:demo", newValue: null}))`)
 	b.awaitState("left")
 	if got := len(l.asked("join")); got != 1 {
