@@ -52,3 +52,34 @@ func TestWaitInWords(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// All text of the pages can be read on what it stands on, in both schemes.
+func TestTheProductsOwnColoursAreLegible(t *testing.T) {
+	block := regexp.MustCompile(`(?s):root \{(.*?)\}`)
+	variable := regexp.MustCompile(`--(\w+): (#\w+);`)
+	for _, name := range []string{"waiting.css", "console.css"} {
+		css, _, _ := Asset(AssetPath(name))
+		schemes := block.FindAllSubmatch(css, -1)
+		if len(schemes) != 2 {
+			t.Fatalf("%s: %d schemes", name, len(schemes))
+		}
+		for i, scheme := range schemes {
+			colour := map[string]rgb{}
+			for _, m := range variable.FindAllSubmatch(scheme[1], -1) {
+				colour[string(m[1])], _ = parseColour(string(m[2]))
+			}
+			pairs := [][2]string{{"on", "accent"}, {"accent", "card"}, {"ink", "edge"}}
+			for _, ground := range []string{"ground", "card", "wash"} {
+				pairs = append(pairs, [2]string{"ink", ground}, [2]string{"soft", ground})
+			}
+			if _, console := colour["bad"]; console {
+				pairs = append(pairs, [][2]string{{"warn", "ground"}, {"bad", "card"}, {"bad", "badwash"}, {"ink", "badwash"}, {"bad", "wash"}, {"accent", "ground"}}...)
+			}
+			for _, p := range pairs {
+				if c := contrast(colour[p[0]], colour[p[1]]); c < 4.5 {
+					t.Errorf("%s, scheme %d: %s on %s is %.2f", name, i, p[0], p[1], c)
+				}
+			}
+		}
+	}
+}

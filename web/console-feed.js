@@ -22,16 +22,20 @@ export async function api(method, path, body) {
       method,
       cache: "no-store",
       credentials: "same-origin",
-      signal: AbortSignal.timeout(15_000),
+      signal: AbortSignal.timeout?.(15_000),
       headers: { ...(method !== "GET" && { "X-QM-CSRF": "1" }), ...(body && { "Content-Type": "application/json" }) },
       ...(body && { body: JSON.stringify(body) }),
     });
   } catch {
     throw new Refusal(0, { error: "The server cannot be reached." });
   }
-  const data = await answer.json().catch(() => ({}));
-  if (answer.ok) return data;
-  if (answer.status === 401 && path !== "/session") hear.end("Your session has ended. Please sign in again.");
+  const data = (await answer.json().catch(() => null)) || {};
+  if (answer.ok) {
+    if (path !== "/session") session.fresh = false;
+    return data;
+  }
+  if (answer.status === 401 && path !== "/session")
+    hear.end(session.fresh ? "You were signed in, but this browser did not keep it. Please allow cookies for this page." : "Your session has ended. Please sign in again.");
   throw new Refusal(answer.status, data);
 }
 
@@ -43,13 +47,13 @@ export const session = {
     try {
       localStorage.setItem(this.key, Date.now() + sec * 1000);
     } catch {} // storage forbidden: signing in lasts as long as this page
-    this.now = true;
+    this.now = this.fresh = true; // fresh: no answer has shown yet that the cookie is kept
   },
   end() {
     try {
       localStorage.removeItem(this.key);
     } catch {}
-    this.now = false;
+    this.now = this.fresh = false;
   },
   alive() {
     try {
@@ -85,6 +89,7 @@ export function take(frame) {
   }
   totals = frame.totals || {};
   lastFrame = Date.now();
+  for (const id of depth.keys()) if (!find(id)) depth.delete(id);
   for (const r of rooms) {
     const series = depth.get(r.id) || [];
     const spark = frame.sparkline?.[r.id] ?? frame.sparklines?.[r.id] ?? r.sparkline;
@@ -100,16 +105,19 @@ export function take(frame) {
 let source = null;
 let retry = 0;
 let attempts = 0;
+let stream = 0; // grows when whatever is under way becomes void
 export async function connect() {
   disconnect();
-  full = false;
+  const mine = stream;
   let ticket;
   try {
     ({ ticket } = await api("POST", "/sse-ticket"));
   } catch (e) {
-    if (e.status !== 401) later(e.status ? e.message : "");
+    if (mine === stream && e.status !== 401) later(e.status ? e.message : "");
     return;
   }
+  if (mine !== stream) return;
+  full = false;
   const es = (source = new EventSource("/api/admin/events?ticket=" + encodeURIComponent(ticket)));
   const on = (event) => {
     if (es !== source) return;
@@ -128,6 +136,7 @@ export async function connect() {
   es.onerror = () => es === source && later(""); // the ticket is spent: a new one each time
 }
 export function disconnect() {
+  stream++;
   source?.close();
   source = null;
   clearTimeout(retry);
@@ -141,6 +150,16 @@ function later(why) {
 export function lost(sentence) {
   put($("lost"), sentence);
   $("lost").hidden = !sentence;
+}
+
+// learn takes in what the answer to an act says of its room, before the next
+// frame does. Anything else is none of its business.
+export function learn(r) {
+  if (!r || typeof r.id !== "string" || !("waiting" in r)) return;
+  const i = rooms.findIndex((x) => x.id === r.id);
+  if (i < 0) rooms.push(r);
+  else rooms[i] = r;
+  hear.frame();
 }
 
 // forget drops what was known of rooms: one that was deleted, or all.

@@ -4,7 +4,7 @@
 export const $ = (id) => document.getElementById(id);
 const nf = new Intl.NumberFormat();
 export const num = (v) => (typeof v === "number" ? nf.format(v) : "–");
-export const people = (n) => (n === 1 ? "1 person" : `${nf.format(n)} people`);
+export const people = (n) => (n === 1 ? "1 person" : `${num(n)} people`);
 
 // el("p.soft", {title: "…"}, child, …) makes an element.
 export function el(what, attrs, ...children) {
@@ -42,6 +42,18 @@ export const preOf = (r) => r.preQueue ?? r.preCount;
 export const eta = (r) => (typeof r.estWaitSec === "number" ? (r.estWaitFloor ? "from " : "") + span(r.estWaitSec) : r.estWaitSec === null ? "unknown" : "–");
 export const clockOf = (at) => new Date(at).toLocaleTimeString([], { hour12: false });
 export const full24 = (at) => new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "long" });
+// An instant in short, absolute on hover and focus (console.css shows it then).
+const absolute = (at) => ({ datetime: new Date(at).toISOString(), title: full24(at), tabindex: 0 });
+export const when = (at) => el("time", absolute(at), clockOf(at));
+// since shows in a cell how long something has lasted, and on hover and focus since when.
+export function since(cell, sec) {
+  if (!sec) return put(cell, span(sec));
+  const time = cell.querySelector("time") || cell.replaceChildren(el("time")) || cell.firstChild;
+  // Not to the second: what is the same instant must not change with each frame.
+  const at = Math.round(Date.now() / 1000 - sec) * 1000;
+  if (!(Math.abs(at - Date.parse(time.dateTime)) < 3000)) for (const [k, v] of Object.entries(absolute(at))) time.setAttribute(k, v);
+  put(time, span(sec));
+}
 export const lineOf = (id) => `${location.origin}/w/${encodeURIComponent(id)}`;
 
 // What a rate will do, before it is set.
@@ -81,32 +93,39 @@ export function graph(cls, series) {
 
 // --- Acts -----------------------------------------------------------------------
 
-// act runs one change and says in its own place how it went.
+// act runs one change and says in its own place how it went, and when. What
+// done makes of the server's answer is a sentence.
 export async function act(out, button, run, done) {
-  button.disabled = true;
+  if (button.ariaDisabled) return; // not disabled: that would take the focus away
+  button.ariaDisabled = "true";
   out.className = "out";
   put(out, "…");
   try {
     const answer = await run();
-    put(out, `${done(answer)} ${clockOf(Date.now())}.`);
+    out.replaceChildren(`${done(answer)} `, when(Date.now()), ".");
     return answer;
   } catch (e) {
-    out.className = "out err";
-    put(out, e.message);
+    fail(out, e);
   } finally {
-    button.disabled = false;
+    button.ariaDisabled = null;
   }
+}
+
+// fail says in its place what went wrong.
+export function fail(out, e) {
+  out.className = "out err";
+  put(out, e.message);
 }
 
 // ask puts one question, in place, before something that touches people.
 export function ask(box, question, yes, run) {
-  const close = () => box.replaceChildren();
+  const from = document.activeElement;
+  const close = () => (box.replaceChildren(), from?.focus());
   const go = el("button.bad", { type: "button", onclick: () => (close(), run()) }, yes);
   const no = el("button", { type: "button", onclick: close }, "Keep as it is");
   box.replaceChildren(el("div.ask", { role: "group", "aria-label": question }, el("p", {}, question), el("div.row", {}, go, no)));
   no.focus();
 }
-
 // stale greys figures that nobody renewed since an instant, and says their age.
 export function stale(node, age, since) {
   const sec = Math.round((Date.now() - since) / 1000);

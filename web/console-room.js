@@ -1,7 +1,7 @@
 // One room's page: its figures, its controls and its journal.
 
-import { api, depth, find, forget, lastFrame } from "./console-feed.js";
-import { $, act, ask, clockOf, el, eta, full24, graph, lineOf, num, people, preOf, put, rateOf, rateSays, span, stale, stateOf } from "./console-parts.js";
+import { api, depth, find, forget, lastFrame, learn } from "./console-feed.js";
+import { $, act, ask, clockOf, el, eta, fail, full24, graph, lineOf, num, people, preOf, put, rateOf, rateSays, since, stale, stateOf } from "./console-parts.js";
 
 // room makes the page of a room: {node, draw(), leave()}.
 export function room(id) {
@@ -15,13 +15,20 @@ export function room(id) {
   const facts = {};
   const dl = el("dl.facts.live", {}, ...["Waiting", "In a minute", "Out a minute", "Oldest wait", "Wait if you join now", "Inside"].map((k) => el("div", {}, el("dt", {}, k), (facts[k] = el("dd", {}, "–")))));
 
+  // What the server answers to an act shows at once, before the next frame.
+  const post = async (what, body) => {
+    const answer = await api("POST", path + what, body);
+    learn(answer.stats || answer);
+    return answer;
+  };
+
   const control = (...children) => {
     const c = { out: el("p.out", { role: "status" }), box: el("div") };
     c.node = el("div.control", {}, ...children, c.box, c.out);
     return c;
   };
   const number = (name, label, attrs) => {
-    const input = el("input", { id: name, type: "number", min: 0, step: 1, inputmode: "numeric", ...attrs });
+    const input = el("input", { id: name, type: "number", min: 0, step: 1, required: true, inputmode: "numeric", ...attrs });
     return { input, node: el("div", {}, el("label", { for: name }, label), input) };
   };
 
@@ -33,7 +40,7 @@ export function room(id) {
   const state = control(el("p.legend", { id: "stateL" }, "State"), el("div.seg", { role: "group", "aria-labelledby": "stateL" }, ...states));
   const setState = (s) => {
     const button = states.find((b) => b.dataset.s === s);
-    const run = () => act(state.out, button, () => api("POST", path + "/state", { state: s }), () => ({ active: "The line moves.", paused: "The line is paused; places are kept.", bypass: "The line is off: everyone goes straight in." })[s]);
+    const run = () => act(state.out, button, () => post("/state", { state: s }), () => ({ active: "The line moves.", paused: "The line is paused; places are kept.", bypass: "The line is off: everyone goes straight in." })[s]);
     const n = (now().waiting || 0) + (preOf(now()) || 0);
     if (s === "bypass" && n) ask(state.box, `Bypass lets ${people(n)} in at once. Can the site take that?`, "Let everyone in", run);
     else run();
@@ -51,7 +58,7 @@ export function room(id) {
   const setRate = async () => {
     const v = Number(rate.input.value);
     const was = rateOf(now());
-    if (await act(rateC.out, rateButton, () => api("POST", path + "/rate", { ratePerMinute: v }), () => `${num(v)} a minute, before it was ${num(was)}.`)) rateTouched = false;
+    if (await act(rateC.out, rateButton, () => post("/rate", { ratePerMinute: v }), () => `${num(v)} a minute, before it was ${num(was)}.`)) rateTouched = false;
   };
 
   // Flush
@@ -60,7 +67,7 @@ export function room(id) {
   const flushC = control(el("form.row", { onsubmit: (e) => (e.preventDefault(), doFlush()) }, flush.node, flushButton), el("p.hint", {}, "The first in line pass at once, whatever the rate."));
   const doFlush = () => {
     const n = Number(flush.input.value);
-    const run = () => act(flushC.out, flushButton, () => api("POST", path + "/flush", { count: n }), (a) => `${people(a.flushed ?? a.passed ?? a.promoted ?? n)} let in.`);
+    const run = () => act(flushC.out, flushButton, () => post("/flush", { count: n }), (a) => `${people(a.flushed)} let in.`);
     if (n > 100) ask(flushC.box, `This lets ${people(Math.min(n, now().waiting ?? n))} in at once. Can the site take that?`, "Let them in", run);
     else run();
   };
@@ -76,11 +83,11 @@ export function room(id) {
   );
   const schedule = () => {
     const at = new Date(opens.value).getTime();
-    act(openC.out, openButton, () => api("POST", path + "/schedule", { opensAt: at }), () => `The doors open at ${full24(at)}. Until then people gather, and the order is drawn.`);
+    act(openC.out, openButton, () => post("/schedule", { opensAt: at }), () => `The doors open at ${full24(at)}. Until then people gather, and the order is drawn.`);
   };
   const cancelDrop = () => {
     const n = preOf(now()) || 0;
-    const run = () => act(openC.out, cancelButton, () => api("POST", path + "/schedule", { opensAt: null }), () => "There is no opening set.");
+    const run = () => act(openC.out, cancelButton, () => post("/schedule", { opensAt: null }), () => "There is no opening set.");
     if (n) ask(openC.box, `${people(n)} are waiting for the opening. Cancelling draws their places now.`, "Cancel the opening", run);
     else run();
   };
@@ -102,12 +109,12 @@ export function room(id) {
   };
 
   // Eject
-  const ticket = number("ticket", "Ticket to the back", { min: 1, required: true });
+  const ticket = number("ticket", "Ticket to the back", { min: 1 });
   const ejectButton = el("button", { type: "submit" }, "Eject");
   const ejectC = control(
     el(
       "form.row",
-      { onsubmit: (e) => (e.preventDefault(), act(ejectC.out, ejectButton, () => api("POST", path + "/eject", { ticket: Number(ticket.input.value) }), () => `Ticket ${ticket.input.value} is at the back of the line.`)) },
+      { onsubmit: (e) => (e.preventDefault(), act(ejectC.out, ejectButton, () => post("/eject", { ticket: Number(ticket.input.value) }), (a) => `Ticket ${num(a.ejected)} ejected${a.ticket ? `; the person now holds ticket ${num(a.ticket)}, at the back` : ""}.`)) },
       ticket.node,
       ejectButton,
     ),
@@ -121,7 +128,7 @@ export function room(id) {
   const purge = () => {
     const n = (now().waiting || 0) + (preOf(now()) || 0);
     ask(endC.box, n ? `${people(n)} lose their places; none of them is let in. This cannot be undone.` : "Nobody is waiting. Purge all the same?", "Purge the line", () =>
-      act(endC.out, purgeButton, () => api("POST", path + "/purge"), (a) => `${people(a.purged ?? 0)} taken out of the line.`),
+      act(endC.out, purgeButton, () => post("/purge"), (a) => `${people(a.purged)} taken out of the line.`),
     );
   };
   const remove = () => {
@@ -176,7 +183,7 @@ export function room(id) {
       put(facts["Waiting"], num(r.waiting) + (preOf(r) ? ` + ${num(preOf(r))}` : "") + (r.held ? ` (${num(r.held)} held)` : ""));
       put(facts["In a minute"], num(r.joinedLastMin));
       put(facts["Out a minute"], `${num(r.passedLastMin)} of ${num(rateOf(r))}`);
-      put(facts["Oldest wait"], span(r.oldestWaitSec));
+      since(facts["Oldest wait"], r.oldestWaitSec);
       put(facts["Wait if you join now"], eta(r));
       put(facts["Inside"], num(r.live) + (r.maxConcurrent ? ` of ${num(r.maxConcurrent)}` : ""));
       const series = depth.get(id) || [];
@@ -198,15 +205,34 @@ export function room(id) {
 function journal(path, now) {
   const list = el("ol.journal", {});
   const out = el("p.out", {});
-  const node = el("section.panel", { "aria-label": "Journal" }, el("h2", {}, "Journal"), el("p.hint", {}, "What happened in this room, newest first. Point at one for its number, instant and actor."), list, out);
+  const about = el("p.hint", {}, "What happened in this room, newest first. Point at one for its number, instant and actor.");
+  const node = el("section.panel", { "aria-label": "Journal" }, el("h2", {}, "Journal"), about, list, out);
   const KEEP = 100;
   let after = null;
   let timer = 0;
   let gone = false;
   const line = (e) => {
     const at = e.at ?? e.time;
-    return el("li", { title: `${e.seq ?? "–"}${at ? ", " + full24(at) : ""}, by ${e.actor || "–"}` }, el("span.soft", {}, at ? clockOf(at) : "–"), el("b", {}, e.kind || "–"), el("span.soft", {}, detail(e.body) + (e.actor && !["visitor", "clock"].includes(e.actor) ? ` by ${e.actor}` : "")));
+    const facts = `${e.seq ?? "–"}${at ? ", " + full24(at) : ""}, by ${e.actor || "–"}`;
+    return el("li", { tabindex: -1, title: facts, "data-about": facts }, el("span.soft", {}, at ? clockOf(at) : "–"), el("b", {}, e.kind || "–"), el("span.soft", {}, detail(e.body) + (e.actor && !["visitor", "clock"].includes(e.actor) ? ` by ${e.actor}` : "")));
   };
+  // The list is one stop on the way of the Tab key; the arrows go through it.
+  const stand = (li) => {
+    for (const other of list.querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
+    if (li) li.tabIndex = 0;
+  };
+  const tell = (event) => {
+    const li = event.target.closest?.("li");
+    if (li) put(about, `No. ${li.dataset.about}.`);
+    if (li && event.type === "focusin") stand(li);
+  };
+  list.addEventListener("focusin", tell);
+  list.addEventListener("pointerover", tell);
+  list.addEventListener("keydown", (event) => {
+    const li = event.target.closest("li");
+    const next = { ArrowDown: li?.nextSibling, ArrowUp: li?.previousSibling, Home: list.firstChild, End: list.lastChild }[event.key];
+    if (next) event.preventDefault(), next.focus();
+  });
   const detail = (body) => {
     const b = typeof body === "string" ? body : JSON.stringify(body ?? {});
     const plain = b.replace(/([\w+/=-]{8})[\w+/=-]{12,}/g, "$1…").replace(/^\{|\}$/g, "").replace(/"/g, "").replace(/,/g, ", ").replace(/:/g, " ");
@@ -218,18 +244,19 @@ function journal(path, now) {
       if (after === null) after = Math.max(0, (now().seq ?? 0) - KEEP);
       for (let rounds = 0; rounds < 50; rounds++) {
         const data = await api("GET", `${path}/journal?after=${after}&limit=500`);
+        if (gone) return;
         const events = Array.isArray(data) ? data : data.events || data.records || [];
         if (!events.length) break;
         after = events.at(-1).seq;
         list.prepend(...events.slice(-KEEP).reverse().map(line));
         while (list.children.length > KEEP) list.lastChild.remove();
+        if (!list.querySelector('[tabindex="0"]')) stand(list.firstChild);
         if (events.length < 500) break;
       }
       put(out, list.children.length ? "" : "Nothing has happened yet.");
       out.className = "out";
     } catch (e) {
-      out.className = "out err";
-      put(out, e.message);
+      fail(out, e);
     }
     if (!gone) timer = setTimeout(more, 3000);
   }

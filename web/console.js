@@ -2,8 +2,8 @@
 // then deltas); every act answers in its own place. Nothing is invented: what
 // the server did not say shows as a dash.
 
-import { api, connect, depth, disconnect, find, forget, hear, lastFrame, lost, rooms, session, take, totals } from "./console-feed.js";
-import { $, el, eta, field, graph, num, people, preOf, put, rateOf, span, stale, stateOf } from "./console-parts.js";
+import { api, connect, depth, disconnect, find, forget, hear, lastFrame, learn, lost, rooms, session, take, totals } from "./console-feed.js";
+import { $, el, eta, fail, field, graph, num, people, preOf, put, rateOf, since, stale, stateOf } from "./console-parts.js";
 import { room } from "./console-room.js";
 
 const main = $("main");
@@ -16,6 +16,7 @@ function show(title, next) {
   document.title = title ? `${title} · Queue Manager` : "Queue Manager";
   main.replaceChildren(next.node);
   page = next;
+  scrollTo(0, 0);
   next.draw?.();
 }
 function draw() {
@@ -26,6 +27,7 @@ function draw() {
 
 function signIn(why) {
   session.end();
+  if (page?.signIn) return page.signIn(why); // a key that is being typed stays
   disconnect();
   lost("");
   forget();
@@ -34,6 +36,10 @@ function signIn(why) {
   const key = el("input", { id: "key", type: "password", autocomplete: "current-password", required: true, "aria-describedby": "keyOut" });
   const out = el("p.out", { id: "keyOut", role: "status" }, why || "");
   const button = el("button.main", { type: "submit" }, "Sign in");
+  const say = (sentence) => {
+    fail(out, { message: sentence });
+    button.disabled = false;
+  };
   const form = el(
     "form.panel",
     {
@@ -45,11 +51,9 @@ function signIn(why) {
           session.begin(expiresInSec);
           start();
         } catch (e) {
-          out.className = "out err";
-          put(out, e.message);
+          say(e.message);
           key.setAttribute("aria-invalid", "true");
           key.select();
-          button.disabled = false;
         }
       },
     },
@@ -59,7 +63,7 @@ function signIn(why) {
     out,
     el("div.row", {}, button),
   );
-  show("Sign in", { node: el("div.first", {}, form) });
+  show("Sign in", { node: el("div.first", {}, form), signIn: say });
   key.focus();
 }
 
@@ -101,7 +105,7 @@ function overview() {
         c.waiting.title = preOf(r) ? `${num(preOf(r))} before the draw` : "";
         put(c.in, num(r.joinedLastMin));
         put(c.out, `${num(r.passedLastMin)} of ${num(rateOf(r))}`);
-        put(c.oldest, span(r.oldestWaitSec));
+        since(c.oldest, r.oldestWaitSec);
         put(c.eta, eta(r));
         c.spark.replaceChildren(graph("spark", depth.get(r.id)));
       }
@@ -130,11 +134,10 @@ function create() {
         }
         button.disabled = true;
         try {
-          await api("POST", "/rooms", body);
+          learn(await api("POST", "/rooms", body));
           location.hash = "#/rooms/" + encodeURIComponent(body.id);
         } catch (e) {
-          out.className = "out err";
-          put(out, e.message);
+          fail(out, e);
           const wrong = form.elements[e.field] || [id, name, target].map((f) => f.input).find((i) => e.code?.includes(i.name === "targetUrl" ? "target" : i.name));
           wrong?.setAttribute("aria-invalid", "true");
           wrong?.focus();
@@ -156,11 +159,20 @@ function create() {
 
 // --- Routes -----------------------------------------------------------------------
 
+// named reads an id from an address that may be anybody's typing.
+function named(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function route() {
   if ($("signout").hidden) return;
   const [, where, id] = location.hash.split("/");
   if (where === "new") create();
-  else if (where === "rooms" && id) show(decodeURIComponent(id), room(decodeURIComponent(id)));
+  else if (where === "rooms" && id) show(named(id), room(named(id)));
   else overview();
 }
 addEventListener("hashchange", () => {
@@ -168,9 +180,14 @@ addEventListener("hashchange", () => {
   if (document.activeElement === document.body) main.focus();
 });
 setInterval(() => lastFrame && Date.now() - lastFrame > 3000 && draw(), 1000);
+addEventListener("pageshow", (event) => event.persisted && lastFrame && connect());
 document.addEventListener("visibilitychange", () => !document.hidden && lastFrame && Date.now() - lastFrame > 10_000 && connect());
 $("signout").addEventListener("click", async () => {
-  await api("DELETE", "/session").catch(() => {});
+  try {
+    await api("DELETE", "/session");
+  } catch (e) {
+    if (e.status !== 401) return lost(`You are still signed in: ${e.message}`);
+  }
   signIn("You are signed out.");
 });
 

@@ -28,6 +28,7 @@ type office struct {
 	did     []string // "POST /rooms/demo/rate {...}"
 	refuse  *refusal
 	journal []frame
+	ended   bool // no session is one any more
 }
 
 func newOffice(t *testing.T, rooms ...frame) *office {
@@ -68,7 +69,10 @@ func newOffice(t *testing.T, rooms ...frame) *office {
 }
 
 func (o *office) admin(w http.ResponseWriter, r *http.Request) {
-	if _, err := r.Cookie("qm_console"); err != nil {
+	o.mu.Lock()
+	ended := o.ended
+	o.mu.Unlock()
+	if _, err := r.Cookie("qm_console"); err != nil || ended {
 		answer(w, 401, frame{"error": "Sign in first.", "code": "unauthorized"})
 		return
 	}
@@ -108,7 +112,16 @@ func (o *office) admin(w http.ResponseWriter, r *http.Request) {
 			o.rooms = append(o.rooms, frame{"id": body["id"], "name": body["name"], "state": "active", "waiting": 0, "rate": 60})
 			o.tell(frame{"rooms": o.rooms})
 		}
-		answer(w, 200, frame{"ok": true, "purged": 12, "count": body["count"]})
+		did := frame{"ok": true}
+		switch {
+		case strings.HasSuffix(path, "/flush"):
+			did["flushed"] = 7 // fewer than were asked for are there
+		case strings.HasSuffix(path, "/eject"):
+			did["ejected"], did["ticket"] = body["ticket"], 8401
+		case strings.HasSuffix(path, "/purge"):
+			did["purged"] = 12
+		}
+		answer(w, 200, did)
 	}
 }
 
@@ -303,7 +316,7 @@ func TestConsolePictures(t *testing.T) {
 	}
 	for _, scheme := range schemes {
 		b.media(&emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme})
-		for _, width := range []int64{1280, 360} {
+		for _, width := range []int64{1280, 360, 320} {
 			b.size(width, 900)
 			for name, hash := range map[string]string{"rooms": "#/", "room": "#/rooms/spring", "new": "#/new"} {
 				b.text(fmt.Sprintf("location.hash = %q", hash))
