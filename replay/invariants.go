@@ -195,7 +195,7 @@ func (v *verifier) enqueue(b *room.Enqueue) room.Body {
 func (v *verifier) eject(b *room.Eject) room.Body {
 	p := v.s.Ticket(b.Ticket)
 	if p.Expired(v.sum.Settings, v.at) {
-		v.found(EjectStranger, "ticket %d is ejected; its pass of %s was over", b.Ticket, clock(p.PassedAt))
+		v.found(EjectStranger, "ticket %d is ejected; its pass of %s, or the door session on it, was over", b.Ticket, clock(p.PassedAt))
 	}
 	if !p.Live() {
 		v.found(EjectStranger, "ticket %d is ejected; it is %s", b.Ticket, statusName(p))

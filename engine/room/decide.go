@@ -83,8 +83,12 @@ func (s *State) decideTakePlace(c TakePlace, now Instant) ([]Event, error) {
 		if !p.Expired(s.settings, now) {
 			return nil, nil
 		}
-		// The clock has not recorded it yet, but by time this pass is over; the holder starts anew.
-		events = append(events, Event{At: now, Body: &Lapse{Why: lapsePass, Tickets: []Ticket{p.Ticket}}})
+		// The clock has not recorded it yet, but by time this place is over; the holder starts anew.
+		why := lapsePass
+		if p.Status == Inside {
+			why = lapseDoor
+		}
+		events = append(events, Event{At: now, Body: &Lapse{Why: why, Tickets: []Ticket{p.Ticket}}})
 	}
 	switch {
 	case s.mode == Idle:

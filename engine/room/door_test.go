@@ -149,3 +149,18 @@ func TestAbandonedTicketsLapse(t *testing.T) {
 	d.kinds(Tick{Presence: w, Sweep: true}, "lapse")
 	d.compare()
 }
+
+// A door session older than sessionMaxSec is over for every decision, before the clock has recorded it.
+func TestADoorSessionPastItsEndIsOver(t *testing.T) {
+	d := inside(t, 1, func(s *Settings) { s.SessionMaxSec = 100 })
+	d.now = d.s.Ticket(1).EnteredAt + 100_000
+	if d.s.Ticket(1).Expired(d.s.settings, d.now) {
+		t.Fatal("a door session is over after sessionMaxSec, not before")
+	}
+	d.now++
+	d.refused(EnterDoor{Generation: 1, Ticket: 1, Holder: who(1), Door: Holder{7}}, ErrNotPassed)
+	d.refused(EjectTicket{Ticket: 1}, ErrTicketNotFound)
+	events := d.kinds(TakePlace{Generation: 1, Holder: who(1)}, "lapse join")
+	equal(t, "lapse", events[0].Body.(*Lapse), &Lapse{Why: "door", Tickets: []Ticket{1}})
+	d.compare()
+}

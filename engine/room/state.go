@@ -220,8 +220,14 @@ func (s *Settings) passExpired(passedAt, now Instant) bool {
 	return now > passedAt+Instant(s.PassedTTLSec)*1000
 }
 
-// Expired judges a live place by time: a pass past passedTtlSec. Door sessions are judged by the engine, which knows when
-// they were last seen.
+// Expired judges a live place by time: a pass past passedTtlSec, a door session past sessionMaxSec. Whether a younger door session
+// has lapsed is the engine's to say, which knows when it was last seen.
 func (p Place) Expired(s *Settings, now Instant) bool {
-	return p.Status == Passed && s.passExpired(p.PassedAt, now)
+	switch p.Status {
+	case Passed:
+		return s.passExpired(p.PassedAt, now)
+	case Inside:
+		return now > p.EnteredAt+Instant(s.SessionMaxSec)*1000
+	}
+	return false
 }
