@@ -23,6 +23,8 @@ type seeder struct {
 	head  journal.Head
 	state *room.State
 	batch []journal.Record
+	spare []journal.Record
+	sent  chan error // the outcome of the append under way; nil when there is none
 }
 
 // seed writes a room of that many events of which waiting tickets wait at the end: visitors join, the front passes 1,000 at a
@@ -70,7 +72,7 @@ func seed(ctx context.Context, p *place, events, waiting, snapshotAt int) (last 
 		}
 		if !snapped && done >= snapshotAt {
 			snapped = true
-			if err := w.flush(); err != nil {
+			if err := errors.Join(w.flush(), w.settle()); err != nil {
 				return 0, err
 			}
 			s := journal.Snapshot{Stream: stream, Seq: w.head.Seq, Hash: w.head.Hash, Format: room.SnapshotFormat, State: w.state.AppendBinary(nil)}
@@ -79,7 +81,7 @@ func seed(ctx context.Context, p *place, events, waiting, snapshotAt int) (last 
 			}
 		}
 	}
-	if err := w.flush(); err != nil {
+	if err := errors.Join(w.flush(), w.settle()); err != nil {
 		return 0, err
 	}
 	if err := j.Release(ctx, lease); err != nil {
@@ -117,8 +119,22 @@ func (w *seeder) flush() error {
 		return nil
 	}
 	w.head = journal.Seal(w.head, w.batch)
-	err := w.j.Append(w.ctx, w.lease.Epoch, w.batch)
-	w.batch = w.batch[:0]
+	if err := w.settle(); err != nil {
+		return err
+	}
+	batch, sent := w.batch, make(chan error, 1)
+	w.batch, w.spare, w.sent = w.spare[:0], batch, sent
+	go func() { sent <- w.j.Append(w.ctx, w.lease.Epoch, batch) }()
+	return nil
+}
+
+// settle waits for the append under way.
+func (w *seeder) settle() error {
+	if w.sent == nil {
+		return nil
+	}
+	err := <-w.sent
+	w.sent = nil
 	return err
 }
 
