@@ -142,41 +142,43 @@ type memoryView struct {
 	stream any
 }
 
-func (v *memoryView) Summary(context.Context) (s room.Summary, at Position, err error) {
+// hold gives the room under its read lock, which the caller releases.
+func (v *memoryView) hold() (*memoryRoom, error) {
 	r := v.m.room(v.stream)
 	if r == nil {
-		return s, at, ErrNoRoom
+		return nil, ErrNoRoom
 	}
 	r.mu.RLock()
-	defer r.mu.RUnlock()
 	if r.state == nil {
-		return s, at, ErrNoRoom
+		r.mu.RUnlock()
+		return nil, ErrNoRoom
 	}
+	return r, nil
+}
+
+func (v *memoryView) Summary(context.Context) (room.Summary, Position, error) {
+	r, err := v.hold()
+	if err != nil {
+		return room.Summary{}, Position{}, err
+	}
+	defer r.mu.RUnlock()
 	return r.state.Summary(), r.position, nil
 }
 
-func (v *memoryView) Ticket(_ context.Context, n room.Ticket) (s room.Summary, p room.Place, err error) {
-	r := v.m.room(v.stream)
-	if r == nil {
-		return s, p, ErrNoRoom
+func (v *memoryView) Ticket(_ context.Context, n room.Ticket) (room.Summary, room.Place, error) {
+	r, err := v.hold()
+	if err != nil {
+		return room.Summary{}, room.Place{}, err
 	}
-	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.state == nil {
-		return s, p, ErrNoRoom
-	}
 	return r.state.Summary(), r.state.Ticket(n), nil
 }
 
-func (v *memoryView) Handle(_ context.Context, q room.Handle) (s room.Summary, p room.Place, err error) {
-	r := v.m.room(v.stream)
-	if r == nil {
-		return s, p, ErrNoRoom
+func (v *memoryView) Handle(_ context.Context, q room.Handle) (room.Summary, room.Place, error) {
+	r, err := v.hold()
+	if err != nil {
+		return room.Summary{}, room.Place{}, err
 	}
-	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.state == nil {
-		return s, p, ErrNoRoom
-	}
 	return r.state.Summary(), r.state.Handle(q), nil
 }
