@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 func FuzzParseObject(f *testing.F) {
@@ -37,6 +39,26 @@ func FuzzParseObject(f *testing.F) {
 			textOf(m.raw, 0, 100, true)
 		}
 	})
+}
+
+// TestALargeObjectTakesTimeInProportion: 150,000 names are compared with each other in half a minute, and looked up in a blink.
+func TestALargeObjectTakesTimeInProportion(t *testing.T) {
+	var b []byte
+	for i := range 150_000 {
+		b = append(b, `,"`+strconv.FormatInt(int64(i), 36)+`":1`...)
+	}
+	b[0] = '{'
+	began := time.Now()
+	o, err := parseObject(append(b, '}'))
+	if err != nil || len(o) != 150_000 || time.Since(began) > 5*time.Second {
+		t.Errorf("%d members, %v, after %v", len(o), err, time.Since(began))
+	}
+	if _, err := parseObject(append(b, `,"2s":1}`...)); err == nil || err.(*Problem).Code != "duplicate_field" {
+		t.Errorf("a late duplicate: %v", err)
+	}
+	if _, err := parseObject(append(b, `,"zzzz":1,"zzzz":1}`...)); err == nil || err.(*Problem).Code != "duplicate_field" {
+		t.Errorf("two late ones of one name: %v", err)
+	}
 }
 
 func FuzzAppendString(f *testing.F) {
