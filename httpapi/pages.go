@@ -61,6 +61,7 @@ func (s *Server) waitingPage(x *exchange) error {
 		}
 	}
 	if found {
+		page.Lapsed = "" // another cookie's place: nothing was lost
 		if err := s.tell(x, f); err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func (s *Server) waitingPage(x *exchange) error {
 		if err := s.allowNetwork(x, s.joins, x.network); err != nil {
 			return err
 		}
-		if err := s.take(x, id, func() error { return nil }); err != nil {
+		if err := s.take(x, id, "", func() error { return nil }); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ func roomOf(o object) (string, error) {
 }
 
 // join takes a place, or returns the one that the browser's ownership session holds (seed 004, POST /api/join). The token in the
-// body only has to be well typed: it carries no place without the session, and with it the session says the same.
+// body carries no place without the session; of several sessions it tells which one is meant.
 func (s *Server) join(x *exchange) error {
 	if err := s.allow(x, s.joins); err != nil {
 		return err
@@ -37,19 +37,21 @@ func (s *Server) join(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := body.text("token", "invalid_token_field"); err != nil {
+	shown, _, err := body.text("token", "invalid_token_field")
+	if err != nil {
 		return err
 	}
-	return s.take(x, id, func() error {
+	return s.take(x, id, shown, func() error {
 		x.json(http.StatusOK)
 		return nil
 	})
 }
 
-// take takes a place for the browser of x, sets its cookies, leaves the frame in x.frame and its JSON in x.buf, and answers by calling answer.
-func (s *Server) take(x *exchange, id string, answer func() error) error {
+// take takes a place for the browser of x, which shows a token ("" for none) beside its cookies. It sets the cookies, leaves the frame
+// in x.frame and its JSON in x.buf, and answers by calling answer.
+func (s *Server) take(x *exchange, id, shown string, answer func() error) error {
 	ctx := x.r.Context()
-	session, err := s.session(x, id)
+	session, err := s.session(x, id, shown)
 	if err != nil {
 		return err
 	}
@@ -86,8 +88,8 @@ func (s *Server) take(x *exchange, id string, answer func() error) error {
 }
 
 // session is the ownership session with which the browser joins: its own, or a new one. Of several, the one that owns the place
-// of a token in its cookies counts (contract.md 6).
-func (s *Server) session(x *exchange, id string) (string, error) {
+// of the token that it shows, or of one in its cookies, counts (contract.md 6).
+func (s *Server) session(x *exchange, id, shown string) (string, error) {
 	found := sessions(x.r.Header, id)
 	switch len(found) {
 	case 0:
@@ -95,7 +97,13 @@ func (s *Server) session(x *exchange, id string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
+	tokens := []string{shown}
 	for t := range cookiesOf(x.r.Header, placeCookie, id) {
+		if len(tokens) <= 4 {
+			tokens = append(tokens, t)
+		}
+	}
+	for _, t := range tokens {
 		v, err := s.o.Keys.VerifyVisitor(t, id, x.now)
 		if err != nil {
 			continue

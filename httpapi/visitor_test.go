@@ -100,6 +100,29 @@ func TestCookies(t *testing.T) {
 	})
 }
 
+// TestAStrayCookieLosesNoPlace: a session of the same name that owns nothing, beside the one that does (contract.md 6).
+func TestAStrayCookieLosesNoPlace(t *testing.T) {
+	inMemory(t, Options{}, func(w *world) {
+		w.room("rm1", 0, "")
+		b := w.browser("198.51.100.1")
+		b.join("rm1")
+		place, session := b.jar["qm_rm1"], b.jar["qms_rm1"]
+		other := w.browser("198.51.100.2")
+		other.headers["Cookie"] = "qms_rm1=" + strings.Repeat("A", 26) + "; qms_rm1=" + session
+		got := other.post("/api/v1/join", `{"roomId":"rm1","token":"`+place+`"}`).want(t, 200, "")
+		if got.num(t, "position") != 1 || w.waiting("rm1") != 1 {
+			t.Errorf("a join with the token in its body answers %s", got.body)
+		}
+		// A page says that a place has lapsed only where none is left.
+		w.operator().post("/api/v1/admin/rooms/rm1/eject", `{"ticket":1}`).want(t, 200, "")
+		b.join("rm1")
+		b.headers["Cookie"] = "qm_rm1=" + place + "; qm_rm1=" + b.jar["qm_rm1"] + "; qms_rm1=" + session
+		if got := b.get("/w/rm1"); strings.Contains(got.body, `"lapsed":"`) {
+			t.Errorf("the page of a place in line says that it has lapsed: %s", got.body)
+		}
+	})
+}
+
 func TestCheckOverCORS(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, "")
