@@ -168,13 +168,17 @@ func (s *Server) createRoom(x *exchange, body object) error {
 	if c.mode != "" {
 		mode = c.mode
 	}
-	if _, err := s.o.Engine.Do(ctx, x.id, x.actor.ID, room.NewRoom{Settings: set, Mode: mode}); err != nil {
+	if !c.opens || c.opensAt.IsZero() {
+		return s.do(x, room.NewRoom{Settings: set, Mode: mode})
+	}
+	// The room takes nobody before its drop is set: whoever joined meanwhile would have a ticket ahead of the draw.
+	if err := s.do(x, room.NewRoom{Settings: set, Mode: room.Idle}); err != nil {
 		return err
 	}
-	if c.opens && !c.opensAt.IsZero() {
-		_, err = s.o.Engine.Schedule(ctx, x.id, x.actor.ID, c.opensAt)
+	if _, err := s.o.Engine.Schedule(ctx, x.id, x.actor.ID, c.opensAt); err != nil {
+		return err
 	}
-	return err
+	return s.do(x, room.SetMode{Mode: mode})
 }
 
 // carryOut does what an edit asks, in an order in which nobody slips through: settings first, then the doors, then the state. Of the
@@ -205,6 +209,9 @@ func (s *Server) carryOut(x *exchange, edit func(*room.Settings) (change, error)
 		if _, err := s.o.Engine.Schedule(ctx, x.id, x.actor.ID, c.opensAt); err != nil {
 			return err
 		}
+	}
+	if c.opens && !cancelled && c.mode == "" && sum.Mode == room.Idle {
+		c.mode = room.Active // a drop of a closed room opens it, and a creation that was cut short can be asked for again
 	}
 	if c.mode != "" && c.mode != sum.Mode {
 		return s.do(x, room.SetMode{Mode: c.mode})

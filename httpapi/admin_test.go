@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -257,6 +259,10 @@ func TestJournalPagesAndExports(t *testing.T) {
 		if n < 32 {
 			t.Errorf("%d lines", n)
 		}
+		op.do("DELETE", "/api/v1/admin/rooms/rm1", "").want(t, 200, "")
+		if got := op.get(path + "?format=ndjson"); got.status != 200 || strings.Count(got.body, "\n") != n+1 {
+			t.Errorf("after the room was deleted its journal is exported as %d, %d lines", got.status, strings.Count(got.body, "\n"))
+		}
 		op.get("/api/v1/admin/rooms/nowhere/journal?format=ndjson").want(t, 404, "room_not_found")
 		op.get("/api/v1/admin/rooms/nowhere/journal").want(t, 404, "room_not_found")
 	})
@@ -361,4 +367,30 @@ func TestBoardSendsWhatChanged(t *testing.T) {
 			t.Errorf("%d rooms: %+v, wanted %+v", len(step.list), got, step)
 		}
 	}
+}
+
+// TestADropIsMadeShut: until the drop is set, whoever joined would have a ticket ahead of the draw.
+func TestADropIsMadeShut(t *testing.T) {
+	inMemory(t, Options{}, func(w *world) {
+		w.room("rm1", 60, `,"opensAt":`+ms(time.Now().Add(time.Hour)))
+		got := w.operator().get("/api/v1/admin/rooms/rm1/journal").want(t, 200, "")
+		var story []string
+		for _, e := range got.json["events"].([]any) {
+			e := e.(map[string]any)
+			state, _ := e["body"].(map[string]any)["state"].(string)
+			story = append(story, strings.TrimSpace(e["kind"].(string)+" "+state))
+		}
+		if want := []string{"create idle", "schedule", "state active"}; !slices.Equal(story, want) {
+			t.Errorf("the room came to be by %q", story)
+		}
+		// A creation that was cut short is asked for again.
+		w.room("rm2", 60, "")
+		if _, err := w.engine.Do(context.Background(), "rm2", "admin", room.CloseRoom{}); err != nil {
+			t.Fatal(err)
+		}
+		w.room("rm2", 60, `,"opensAt":`+ms(time.Now().Add(time.Hour)))
+		if got := w.browser("198.51.100.1").join("rm2"); got.json["preQueued"] != true {
+			t.Errorf("join answers %s", got.body)
+		}
+	})
 }

@@ -95,7 +95,9 @@ func (x *exchange) number(name, code string, otherwise, least, most int64) (int6
 
 // export streams everything. Once bytes are on their way a failure can only cut the connection, which a reader notices.
 func (s *Server) export(x *exchange) error {
-	if _, _, err := s.summary(x.r.Context(), x.id); err != nil {
+	// A room that was deleted, or is shut because its journal is damaged, has a journal all the same.
+	first := func(*journal.Record) error { return errEnough }
+	if err := s.o.Engine.Read(x.r.Context(), x.id, 0, first); err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
 	h := x.w.Header()
