@@ -70,6 +70,22 @@ func TestASetClockMakesNoGhosts(t *testing.T) {
 	}
 }
 
+// What was earned by an instant is not spent before it, though the clock was set back in between and no event tells of that instant.
+func TestASetClockMakesNoBurst(t *testing.T) {
+	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 600 }, func(h *house, p *process) {
+		h.joins(p, 1, 1, 1)
+		h.within(time.Second, "passed", func() bool { sum, _ := h.ticket(p, 1); return sum.Passes == 1 })
+		nap(500 * time.Millisecond)
+		h.ahead.Add(int64(-3 * time.Second))
+		h.joins(p, 2, 12, 2)
+		nap(10 * time.Second)
+		if sum, _ := h.ticket(p, 1); sum.Passes != 12 {
+			t.Fatalf("%d passed", sum.Passes)
+		}
+		h.verify()
+	})
+}
+
 // After a take-over everyone counts as present until the new owner has watched for presenceSec.
 func TestATakeoverMakesNoGhosts(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 0 }, func(h *house, p *process) {
