@@ -80,7 +80,7 @@ func TestNewcomerInABrowser(t *testing.T) {
 		w.expectOutage(true)
 		p.kill()
 		place := w.place() // the page goes on saying it
-		p = startQM(t, s, same)
+		startQM(t, s, same)
 		// It waits for the dead owner's lease to run out before the line moves again.
 		w.moves(place)
 		w.expectOutage(false)

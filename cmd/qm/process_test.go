@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -90,7 +89,6 @@ type process struct {
 	output *lockedBuffer
 	exited chan struct{}
 	err    error // of the exit
-	ended  atomic.Bool
 }
 
 type lockedBuffer struct {
