@@ -3,20 +3,22 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"qm/engine/room"
 	"qm/projection"
 )
 
 // roomView reads a room that the journal has. If there is no projection of it, for instance because a take-over or a loss of the shared one
-// came in between, then it is unknown how the room stands; it is not unknown whether there is one (contract.md 17).
+// came in between, or if it is out of reach or damaged, then it is unknown how the room stands; it is not unknown whether there is one
+// (contract.md 17).
 type roomView struct{ projection.View }
 
 func there(err error) error {
-	if errors.Is(err, projection.ErrNoRoom) {
-		return ErrStorage
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err // whoever asked has gone
 	}
-	return err
+	return fmt.Errorf("%w: %v", ErrStorage, err)
 }
 
 func (v roomView) Summary(ctx context.Context) (room.Summary, projection.Position, error) {
