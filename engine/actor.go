@@ -197,6 +197,10 @@ func (a *actor) observed(c room.Command, now room.Instant) room.Command {
 		a.meter.Advance(a.state, now)
 		c.Credit = a.meter.Credit
 		return c
+	case room.Edit:
+		a.meter.Advance(a.state, now)
+		c.Credit = a.meter.Credit
+		return c
 	case room.Flush:
 		a.meter.Advance(a.state, now)
 		c.Credit, c.Presence = a.meter.Credit, &a.r.presence

@@ -32,7 +32,7 @@ func BenchmarkJoin(b *testing.B) {
 	defer cancel()
 	settings := room.DefaultSettings()
 	settings.RatePerMinute, settings.QueueMaxPerIP = 0, nil
-	if _, err := e.Do(ctx, "bench", "bench", room.NewRoom{Settings: settings, Mode: room.Active}); err != nil {
+	if _, err := e.Create(ctx, "bench", "bench", settings, room.Active, time.Time{}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()

@@ -297,47 +297,6 @@ func (e *Engine) Rooms(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// Do carries out an operator's command: Reconfigure, SetMode, Flush, EjectTicket, PurgeLine, CloseRoom, DeleteRoom, NewRoom. The engine fills
-// in credit and presence. actor is the operator's id.
-func (e *Engine) Do(ctx context.Context, roomID, actor string, c room.Command) (Answer, error) {
-	var r *runner
-	if _, create := c.(room.NewRoom); create {
-		e.mu.Lock()
-		r = e.runnerLocked(roomID)
-		e.mu.Unlock()
-	} else {
-		var err error
-		if r, err = e.found(ctx, roomID); err != nil {
-			return Answer{}, err
-		}
-	}
-	ans, err := r.do(ctx, request{cmd: c, actor: actor}, true)
-	if err == nil {
-		r.forget(ctx, ans)
-	}
-	return ans, err
-}
-
-// Configure changes a room's settings: edit is called with a copy of those in force when the command is decided, so that two
-// operators who change different fields at once both get their way. An error of edit is returned as it is, and nothing happens.
-func (e *Engine) Configure(ctx context.Context, roomID, actor string, edit func(*room.Settings) error) (Answer, error) {
-	r, err := e.found(ctx, roomID)
-	if err != nil {
-		return Answer{}, err
-	}
-	build := func(s *room.Summary) (room.Command, error) {
-		if !s.Exists {
-			return nil, room.ErrRoomNotFound
-		}
-		settings := *s.Settings
-		if err := edit(&settings); err != nil {
-			return nil, err
-		}
-		return room.Reconfigure{Settings: settings}, nil
-	}
-	return r.do(ctx, request{build: build, actor: actor}, true)
-}
-
 // found is runner, for commands: an unknown room is the core's refusal.
 func (e *Engine) found(ctx context.Context, roomID string) (*runner, error) {
 	r, err := e.runner(ctx, roomID)
@@ -346,40 +305,6 @@ func (e *Engine) found(ctx context.Context, roomID string) (*runner, error) {
 	}
 	return r, err
 }
-
-// Schedule sets (or with the zero time cancels) the doors-open instant, with a sealed secret committed to in the event.
-func (e *Engine) Schedule(ctx context.Context, roomID, actor string, opensAt time.Time) (Answer, error) {
-	r, err := e.found(ctx, roomID)
-	if err != nil {
-		return Answer{}, err
-	}
-	if opensAt.IsZero() {
-		return r.do(ctx, request{cmd: room.Reschedule{}, actor: actor}, true)
-	}
-	for {
-		// The secret is sealed before the event that commits to it, and named by the drop it is for, so that rescheduling keeps it.
-		generation, draws, err := r.standing(ctx)
-		if err != nil {
-			return Answer{}, err
-		}
-		secret, err := r.keep(ctx, dropName(generation, draws))
-		if err != nil {
-			return Answer{}, err
-		}
-		build := func(s *room.Summary) (room.Command, error) {
-			if s.Generation != generation || s.Draws != draws {
-				return nil, errOtherDrop
-			}
-			return room.Reschedule{OpensAt: room.Instant(opensAt.UnixMilli()), Commitment: room.Commitment(secret)}, nil
-		}
-		ans, err := r.do(ctx, request{build: build, actor: actor}, true)
-		if !errors.Is(err, errOtherDrop) {
-			return ans, err
-		}
-	}
-}
-
-var errOtherDrop = errors.New("engine: the drop has been drawn meanwhile")
 
 // Read gives the records of a room with seq > after, in order; see journal.Journal.Read.
 func (e *Engine) Read(ctx context.Context, roomID string, after int64, fn func(*journal.Record) error) error {

@@ -49,7 +49,7 @@ func TestJoinsAreDealtInOrderAndPassAtTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := start(t, onMemory())
 		ctx := t.Context()
-		if _, err := e.Do(ctx, "shop", "admin", room.NewRoom{Settings: testSettings(60), Mode: room.Active}); err != nil {
+		if _, err := e.Create(ctx, "shop", "admin", testSettings(60), room.Active, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		for i := 1; i <= 5; i++ {
@@ -80,7 +80,7 @@ func TestJoinsAreDealtInOrderAndPassAtTheRate(t *testing.T) {
 func TestManyJoinsAtOnce(t *testing.T) {
 	e := start(t, onMemory())
 	ctx := t.Context()
-	if _, err := e.Do(ctx, "shop", "admin", room.NewRoom{Settings: testSettings(60), Mode: room.Paused}); err != nil {
+	if _, err := e.Create(ctx, "shop", "admin", testSettings(60), room.Paused, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	const n = 10_000

@@ -254,7 +254,7 @@ func (h *house) build(p *process, change func(*room.Settings)) {
 	if change != nil {
 		change(&s)
 	}
-	if _, err := p.Do(h.ctx, "shop", "admin", room.NewRoom{Settings: s, Mode: room.Active}); err != nil {
+	if _, err := p.Create(h.ctx, "shop", "admin", s, room.Active, time.Time{}); err != nil {
 		h.t.Fatalf("create: %v", err)
 	}
 }

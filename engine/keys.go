@@ -65,8 +65,8 @@ func (d *digester) digest(text []byte) {
 	d.mac.Sum(d.sum[:0])
 }
 
-// The names of what a room keeps in the vault.
-func keyName(generation uint32) string { return fmt.Sprintf("key/%d", generation) }
+// The names of what a room keeps in the vault. None is the beginning of another, because the vault erases by beginnings.
+func keyName(generation uint32) string { return fmt.Sprintf("key/%d/", generation) }
 func dropName(generation uint32, draws int) string {
 	return fmt.Sprintf("drop/%d/%d", generation, draws)
 }
@@ -110,23 +110,18 @@ func (r *runner) keysOf(ctx context.Context, generation uint32) (*keys, error) {
 	return k, nil
 }
 
-// standing tells the generation of the room that is there to be joined, and how many draws it has had: room.ErrRoomNotFound
-// when it was deleted.
-func (r *runner) standing(ctx context.Context) (generation uint32, draws int, err error) {
+// standing tells how far the room has come: its generation, the draws that it has had, and whether it exists.
+func (r *runner) standing(ctx context.Context) (generation uint32, draws int, exists bool, err error) {
 	if err := r.settled(ctx).refusal(); err != nil {
-		return 0, 0, err
+		return 0, 0, false, err
 	}
-	exists := false
 	if err := r.e.live.With(r.stream, func(_, _ int64, s *room.State) error {
 		generation, draws, exists = s.Generation(), s.Draws(), s.Exists()
 		return nil
 	}); err != nil {
-		return 0, 0, ErrStorage
+		return 0, 0, false, ErrStorage
 	}
-	if !exists {
-		return 0, 0, room.ErrRoomNotFound
-	}
-	return generation, draws, nil
+	return generation, draws, exists, nil
 }
 
 // forget erases the digest key of a generation that has ended: its digests mean nothing any more.
@@ -155,9 +150,12 @@ func (e *Engine) command(ctx context.Context, roomID string, make func(*keys) ro
 		return Answer{}, err
 	}
 	for range 3 {
-		generation, _, err := r.standing(ctx)
+		generation, _, exists, err := r.standing(ctx)
 		if err != nil {
 			return Answer{}, err
+		}
+		if !exists {
+			return Answer{}, room.ErrRoomNotFound
 		}
 		k, err := r.keysOf(ctx, generation)
 		if err != nil {

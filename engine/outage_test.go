@@ -278,7 +278,7 @@ func TestDamagedRow(t *testing.T) {
 		p := h.open()
 		h.build(p, nil)
 		h.joins(p, 1, 5, 1)
-		if _, err := p.Do(h.ctx, "other", "admin", room.NewRoom{Settings: testSettings(60), Mode: room.Active}); err != nil {
+		if _, err := p.Create(h.ctx, "other", "admin", testSettings(60), room.Active, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		h.kill(p) // leaving no snapshot

@@ -16,7 +16,7 @@ func TestWaitsThatWereToldAreJudged(t *testing.T) {
 		ctx := t.Context()
 		settings := testSettings(60)
 		settings.PresenceSec = nil // nobody polls here
-		if _, err := e.Do(ctx, "shop", "admin", room.NewRoom{Settings: settings, Mode: room.Active}); err != nil {
+		if _, err := e.Create(ctx, "shop", "admin", settings, room.Active, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 120 {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"qm/engine"
 	"qm/engine/room"
 )
 
@@ -133,7 +134,7 @@ func (s *Server) saveRoom(x *exchange) error {
 		return refuseField("invalid_room_id", "id", "")
 	}
 	x.id = id
-	sum, _, err := s.summary(x.r.Context(), id)
+	_, _, err = s.summary(x.r.Context(), id)
 	switch {
 	case isNoRoom(err):
 		if err := s.createRoom(x, body); err != nil {
@@ -145,7 +146,7 @@ func (s *Server) saveRoom(x *exchange) error {
 	}
 	now := x.now // the exchange may be over when the edit runs
 	edit := func(set *room.Settings) (change, error) { return readChange(body, set, now) }
-	if err := s.carryOut(x, edit, &sum); err != nil {
+	if err := s.carryOut(x, edit); err != nil {
 		return err
 	}
 	return s.answerRoom(x)
@@ -168,55 +169,33 @@ func (s *Server) createRoom(x *exchange, body object) error {
 	if c.mode != "" {
 		mode = c.mode
 	}
-	if !c.opens || c.opensAt.IsZero() {
-		return s.do(x, room.NewRoom{Settings: set, Mode: mode})
-	}
-	// The room takes nobody before its drop is set: whoever joined meanwhile would have a ticket ahead of the draw.
-	if err := s.do(x, room.NewRoom{Settings: set, Mode: room.Idle}); err != nil {
-		return err
-	}
-	if _, err := s.o.Engine.Schedule(ctx, x.id, x.actor.ID, c.opensAt); err != nil {
-		return err
-	}
-	return s.do(x, room.SetMode{Mode: mode})
+	_, err = s.o.Engine.Create(ctx, x.id, x.actor.ID, set, mode, c.opensAt)
+	return err
 }
 
-// carryOut does what an edit asks, in an order in which nobody slips through: settings first, then the doors, then the state. Of the
-// settings only the named ones change, whoever else changes others at the same time. edit runs once to judge, and once more when
-// the room is decided upon.
-func (s *Server) carryOut(x *exchange, edit func(*room.Settings) (change, error), sum *room.Summary) error {
-	ctx := x.r.Context()
-	set := *sum.Settings
-	c, err := edit(&set)
-	if err != nil {
-		return err
-	}
-	cancelled := c.opens && c.opensAt.IsZero()
-	if !c.named && c.mode == "" && (!c.opens || cancelled && sum.OpensAt == 0) {
-		return refuse("nothing_to_change")
-	}
-	if c.named {
-		x.keep()
-		_, err := s.o.Engine.Configure(ctx, x.id, x.actor.ID, func(set *room.Settings) error {
-			_, err := edit(set)
-			return err
-		})
+// carryOut does what an edit asks, at once: all of it, or nothing. Of the settings only the named ones change, whoever else changes
+// others at the same time.
+func (s *Server) carryOut(x *exchange, edit func(*room.Settings) (change, error)) error {
+	x.keep()
+	_, err := s.o.Engine.Change(x.r.Context(), x.id, x.actor.ID, func(sum *room.Summary) (engine.Change, error) {
+		set := *sum.Settings
+		c, err := edit(&set)
 		if err != nil {
-			return err
+			return engine.Change{}, err
 		}
-	}
-	if c.opens && (!cancelled || sum.OpensAt != 0) {
-		if _, err := s.o.Engine.Schedule(ctx, x.id, x.actor.ID, c.opensAt); err != nil {
-			return err
+		asked := engine.Change{Mode: c.mode}
+		if c.named {
+			asked.Settings = &set
 		}
-	}
-	if c.opens && !cancelled && c.mode == "" && sum.Mode == room.Idle {
-		c.mode = room.Active // a drop of a closed room opens it, and a creation that was cut short can be asked for again
-	}
-	if c.mode != "" && c.mode != sum.Mode {
-		return s.do(x, room.SetMode{Mode: c.mode})
-	}
-	return nil
+		if c.opens && (!c.opensAt.IsZero() || sum.OpensAt != 0) {
+			asked.OpensAt = &c.opensAt
+		}
+		if asked == (engine.Change{}) {
+			return engine.Change{}, refuse("nothing_to_change")
+		}
+		return asked, nil
+	})
+	return err
 }
 
 // deleteRoom ends everything live in the room, and the room.
@@ -285,11 +264,7 @@ func (s *Server) setRate(x *exchange) error {
 
 // edit carries an edit out and answers with the room.
 func (s *Server) edit(x *exchange, edit func(*room.Settings) (change, error)) error {
-	sum, _, err := s.summary(x.r.Context(), x.id)
-	if err != nil {
-		return err
-	}
-	if err := s.carryOut(x, edit, &sum); err != nil {
+	if err := s.carryOut(x, edit); err != nil {
 		return err
 	}
 	return s.answerRoom(x)

@@ -22,7 +22,7 @@ func benchLine(b *testing.B, n int) (*Server, string) {
 	set := room.DefaultSettings()
 	set.Name, set.TargetURL = "Bench", testTarget
 	ctx := b.Context()
-	if _, err := w.engine.Do(ctx, "bench", "admin", room.NewRoom{Settings: set, Mode: room.Paused}); err != nil {
+	if _, err := w.engine.Create(ctx, "bench", "admin", set, room.Paused, time.Time{}); err != nil {
 		b.Fatal(err)
 	}
 	for i := range n {

@@ -35,21 +35,18 @@ func readChange(o object, set *room.Settings, now time.Time) (change, error) {
 	r.target(&set.TargetURL)
 	r.rate(&set.RatePerMinute)
 	r.limit("maxConcurrent", "invalid_max_concurrent", &set.MaxConcurrent, 1, 10_000_000)
-	r.number("passedTtlSec", "invalid_passed_ttl_sec", &set.PassedTTLSec, 10, 86_400)
-	r.number("sessionTtlSec", "invalid_session_ttl_sec", &set.SessionTTLSec, 10, 86_400)
-	r.number("sessionMaxSec", "invalid_session_max_sec", &set.SessionMaxSec, 10, 604_800)
+	r.number("passedTtlSec", "invalid_passed_ttl_sec", &set.PassedTTLSec, 1, 86_400)
+	r.number("sessionTtlSec", "invalid_session_ttl_sec", &set.SessionTTLSec, 1, 86_400)
+	r.number("sessionMaxSec", "invalid_session_max_sec", &set.SessionMaxSec, 1, 604_800)
 	r.limit("preQueueMaxPerIp", "invalid_pre_queue_max_per_ip", &set.PreQueueMaxPerIP, 1, 100_000)
 	r.limit("queueMaxPerIp", "invalid_queue_max_per_ip", &set.QueueMaxPerIP, 1, 100_000)
-	r.limit("presenceSec", "invalid_presence_sec", &set.PresenceSec, 5, 3_600)
+	r.limit("presenceSec", "invalid_presence_sec", &set.PresenceSec, 1, 3_600)
 	r.backend(&set.OnBackendDown)
 	r.origins("returnOrigins", "invalid_return_origins", &set.ReturnOrigins)
 	r.origins("tagOrigins", "invalid_tag_origins", &set.TagOrigins)
 	r.branding(&set.Branding, now)
 	r.unavailable()
 	c.named = r.named > 0
-	if r.err == nil && c.named && set.SessionMaxSec < set.SessionTTLSec {
-		r.fail("invalid_session_max_sec", "sessionMaxSec")
-	}
 	r.state(&c.mode)
 	c.opens = r.opening(&c.opensAt, now)
 	return c, r.err

@@ -103,7 +103,7 @@ func roomSettings() room.Settings {
 }
 
 func (h *house) createRoom(ctx context.Context) error {
-	_, err := h.engine.Do(ctx, roomID, "qm-load", room.NewRoom{Settings: roomSettings(), Mode: room.Active})
+	_, err := h.engine.Create(ctx, roomID, "qm-load", roomSettings(), room.Active, time.Time{})
 	return err
 }
 

@@ -105,7 +105,7 @@ func (d *demo) create(ctx context.Context) error {
 	s := room.DefaultSettings()
 	s.Name, s.TargetURL, s.RatePerMinute = "Demo room", d.target, demoRate
 	s.Branding = room.Branding{Name: "Demo shop", Message: "This is a demo: the visitors before you are synthetic."}
-	_, err := d.engine.Do(ctx, demoRoom, "demo", room.NewRoom{Settings: s, Mode: room.Active})
+	_, err := d.engine.Create(ctx, demoRoom, "demo", s, room.Active, time.Time{})
 	if err != nil && !errors.Is(err, room.ErrRoomExists) {
 		return fmt.Errorf("create the demo room: %w", err)
 	}

@@ -4,10 +4,21 @@ package room
 // here (domain.md rule 3): time as an argument of [Decide]; presence, randomness and secrets as fields.
 type Command interface{ isCommand() }
 
-// NewRoom creates the room, or its next generation after a delete.
+// NewRoom creates the room, or its next generation after a delete; with OpensAt its drop is scheduled before anybody can join.
 type NewRoom struct {
-	Settings Settings
-	Mode     Mode
+	Settings   Settings
+	Mode       Mode
+	OpensAt    Instant // 0: open at once
+	Commitment Digest  // as in Reschedule
+}
+
+// Edit changes what it names, in one decision: the settings, then the doors, then the state.
+type Edit struct {
+	Settings   *Settings // nil: as they are
+	OpensAt    *Instant  // nil: as it is; otherwise as in Reschedule
+	Commitment Digest
+	Mode       Mode  // "": as it is
+	Credit     int64 // as in Tick
 }
 
 // Reconfigure replaces the settings; Credit as in Tick.
@@ -95,6 +106,7 @@ type CloseRoom struct{}
 type DeleteRoom struct{}
 
 func (NewRoom) isCommand()     {}
+func (Edit) isCommand()        {}
 func (Reconfigure) isCommand() {}
 func (SetMode) isCommand()     {}
 func (Reschedule) isCommand()  {}

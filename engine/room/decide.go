@@ -7,10 +7,7 @@ import "slices"
 func Decide(s *State, c Command, now Instant) ([]Event, error) {
 	now = max(now, s.at) // time never runs backwards in a room
 	if c, ok := c.(NewRoom); ok {
-		if s.exists {
-			return nil, ErrRoomExists
-		}
-		return one(now, &Create{Generation: s.generation + 1, Mode: c.Mode, Settings: c.Settings})
+		return s.decideNewRoom(c, now)
 	}
 	if !s.exists {
 		return nil, ErrRoomNotFound
@@ -32,14 +29,13 @@ func Decide(s *State, c Command, now Instant) ([]Event, error) {
 		}
 		return nil, nil
 	case SetMode:
-		if c.Mode == s.mode {
-			return nil, nil
-		}
-		return one(now, &StateChange{Mode: c.Mode, Credit: c.Credit})
+		return s.decideEdit(Edit{Mode: c.Mode, Credit: c.Credit}, now)
 	case Reconfigure:
-		return one(now, &Configure{Settings: c.Settings, Credit: c.Credit})
+		return s.decideEdit(Edit{Settings: &c.Settings, Credit: c.Credit}, now)
 	case Reschedule:
 		return s.decideSchedule(c, now)
+	case Edit:
+		return s.decideEdit(c, now)
 	case EjectTicket:
 		if p := s.Ticket(c.Ticket); !p.Live() || p.Expired(s.settings, now) {
 			return nil, ErrTicketNotFound
@@ -111,6 +107,37 @@ func (s *State) decideTakePlace(c TakePlace, now Instant) ([]Event, error) {
 
 func over(limit *int64, counts *identityCounts, id Identity) bool {
 	return limit != nil && id != 0 && int64(counts.Get(id)) >= *limit
+}
+
+func (s *State) decideNewRoom(c NewRoom, now Instant) ([]Event, error) {
+	if s.exists {
+		return nil, ErrRoomExists
+	}
+	events := []Event{{At: now, Body: &Create{Generation: s.generation + 1, Mode: c.Mode, Settings: c.Settings}}}
+	if c.OpensAt != 0 {
+		if c.OpensAt <= now {
+			return nil, ErrInvalidOpensAt
+		}
+		events = append(events, Event{At: now, Body: &Schedule{OpensAt: c.OpensAt, Commitment: c.Commitment}})
+	}
+	return events, nil
+}
+
+func (s *State) decideEdit(c Edit, now Instant) (events []Event, err error) {
+	if c.Settings != nil {
+		events = append(events, Event{At: now, Body: &Configure{Settings: *c.Settings, Credit: c.Credit}})
+	}
+	if c.OpensAt != nil {
+		doors, err := s.decideSchedule(Reschedule{OpensAt: *c.OpensAt, Commitment: c.Commitment}, now)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, doors...)
+	}
+	if c.Mode != "" && c.Mode != s.mode {
+		events = append(events, Event{At: now, Body: &StateChange{Mode: c.Mode, Credit: c.Credit}})
+	}
+	return events, nil
 }
 
 func (s *State) decideSchedule(c Reschedule, now Instant) ([]Event, error) {

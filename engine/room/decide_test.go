@@ -473,3 +473,32 @@ func TestDecidingIsRepeatable(t *testing.T) {
 		t.Fatal("the same secret, head and entries gave two orders")
 	}
 }
+
+// An edit is one decision: all of what it names happens, in order, or nothing does.
+func TestAnEditHappensWholeOrNotAtAll(t *testing.T) {
+	d := newRoom(t, nil)
+	later := d.now + 60_000
+	settings := settingsOf(func(s *Settings) { s.RatePerMinute = 7 })
+	commitment := Digest(Commitment(Digest{1}))
+	d.kinds(Edit{Settings: &settings, OpensAt: &later, Commitment: commitment, Mode: Paused}, "configure schedule state")
+	sum := d.s.Summary()
+	if sum.Settings.RatePerMinute != 7 || sum.OpensAt != later || sum.Commitment != commitment || sum.Mode != Paused {
+		t.Fatalf("the room is %+v", sum)
+	}
+	past := d.now - 1
+	d.refused(Edit{Settings: &settings, OpensAt: &past, Mode: Active}, ErrInvalidOpensAt)
+	d.nothing(Edit{OpensAt: &later, Mode: Paused})
+	d.compare()
+}
+
+// A room made for a drop has its doors shut from its first event on.
+func TestARoomIsMadeWithItsDrop(t *testing.T) {
+	d := openDesk(t)
+	d.refused(NewRoom{Settings: settingsOf(nil), Mode: Active, OpensAt: d.now}, ErrInvalidOpensAt)
+	opens := d.now + 1000
+	d.kinds(NewRoom{Settings: settingsOf(nil), Mode: Active, OpensAt: opens, Commitment: Digest(Commitment(Digest{1}))}, "create schedule")
+	d.kinds(TakePlace{Generation: 1, Holder: who(1)}, "enqueue")
+	d.now = opens
+	d.kinds(DrawNow{Secret: Digest{1}}, "draw")
+	d.compare()
+}
