@@ -261,7 +261,12 @@ func TestSharedProjectionDown(t *testing.T) {
 // sameAsShared holds the shared projection against the live view of p, in every field.
 func (h *house) sameAsShared(p *process) {
 	h.t.Helper()
-	synctest.Wait() // the room goes on by itself: look between two of its events
+	h.within(2*time.Second, "the shared projection has caught up", func() bool {
+		synctest.Wait() // the room goes on by itself: look between two of its events
+		there, _ := h.shared.Position(h.ctx, stream)
+		here, _ := p.live.Position(h.ctx, stream)
+		return there.Seq == here.Seq
+	})
 	image := func(m *projection.Memory) (image projection.Image) {
 		if err := m.With(stream, func(_, _ int64, s *room.State) error {
 			image = projection.ImageOf(s)
