@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -11,11 +12,21 @@ import (
 
 // SaveSnapshot implements [journal.Journal].
 func (j *Journal) SaveSnapshot(ctx context.Context, s journal.Snapshot) error {
-	_, err := j.pool.Exec(ctx, `insert into snapshot as s (stream, seq, hash, format, state) values ($1, $2, $3, $4, $5)
-		on conflict (stream) do update set seq = excluded.seq, hash = excluded.hash, format = excluded.format, state = excluded.state
-		where s.seq < excluded.seq`, s.Stream, s.Seq, s.Hash[:], s.Format, some(s.State))
+	conn, err := j.pool.Acquire(ctx)
+	if err != nil {
+		return wrap(err, "save snapshot of %s", s.Stream)
+	}
+	defer conn.Release()
+	// Below pgx, whose connection would keep a buffer as large as the state.
+	params := [][]byte{[]byte(s.Stream), binary.BigEndian.AppendUint64(nil, uint64(s.Seq)), s.Hash[:],
+		binary.BigEndian.AppendUint32(nil, uint32(s.Format)), some(s.State)}
+	_, err = conn.Conn().PgConn().ExecParams(ctx, saveSQL, params, nil, binaryFormat, nil).Close()
 	return wrap(err, "save snapshot of %s", s.Stream)
 }
+
+const saveSQL = `insert into snapshot as s (stream, seq, hash, format, state) values ($1::text, $2::bigint, $3::bytea, $4::integer, $5::bytea)
+	on conflict (stream) do update set seq = excluded.seq, hash = excluded.hash, format = excluded.format, state = excluded.state
+	where s.seq < excluded.seq`
 
 // LoadSnapshot implements [journal.Journal].
 func (j *Journal) LoadSnapshot(ctx context.Context, stream string) (journal.Snapshot, bool, error) {
