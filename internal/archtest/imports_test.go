@@ -27,6 +27,7 @@ var layers = []layer{
 	{name: "engine/room", ours: none, libraries: []string{"github.com/oklog/ulid/v2"}},
 	{name: "journal", ours: none, libraries: []string{"github.com/oklog/ulid/v2"}},
 	{name: "access/token", ours: none, libraries: []string{"github.com/oklog/ulid/v2"}},
+	{name: "access/scope", ours: none, libraries: []string{"golang.org/x/net/idna"}},
 	{name: "projection", ours: []string{"engine/room", "journal"}},
 	{name: "engine", ours: []string{"engine/room", "journal", "projection"}},
 	{name: "replay", ours: []string{"engine/room", "journal", "projection"}},
