@@ -100,7 +100,7 @@ func (p *publisher) run(ctx context.Context) {
 				pause(ctx, publishEvery-time.Since(began))
 				continue
 			}
-			if errors.Is(err, projection.ErrStale) {
+			if errors.Is(err, projection.ErrStale) && !p.foreign(ctx) {
 				break // a newer owner writes; the renewal will tell the actor
 			}
 			p.r.e.metrics.publishFailures.Inc()
@@ -111,6 +111,25 @@ func (p *publisher) run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// foreign tells whether what refuses this owner as stale is of another history, as after the journal was restored from a backup,
+// and lets go of it then.
+func (p *publisher) foreign(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, callerWait)
+	defer cancel()
+	foreign, err := projection.Reclaim(ctx, p.r.e.o.Shared, p.r.stream, func(ctx context.Context) (int64, error) {
+		head, err := p.r.e.o.Journal.Head(ctx, p.r.stream)
+		return head.Epoch, err
+	})
+	if err != nil {
+		p.r.log.Warn("the shared projection refuses this owner, and it cannot be told why", "error", err)
+		return false
+	}
+	if foreign {
+		p.r.log.Warn("the shared projection is of another history than the journal; it is written anew")
+	}
+	return foreign
 }
 
 // pause waits for d, or until ctx ends.

@@ -105,6 +105,11 @@ func (f *Fault) Apply(ctx context.Context, b Batch) error {
 	return f.write(func() error { return f.Store.Apply(ctx, b) })
 }
 
+// Disown implements [Store].
+func (f *Fault) Disown(ctx context.Context, stream string) error {
+	return f.write(func() error { return f.Store.Disown(ctx, stream) })
+}
+
 // Reset implements [Store].
 func (f *Fault) Reset(ctx context.Context, stream string, epoch, seq int64, s *room.State) error {
 	return f.write(func() error { return f.Store.Reset(ctx, stream, epoch, seq, s) })

@@ -85,6 +85,16 @@ func (r *memoryRoom) reset(epoch, seq int64, lean *room.State) error {
 	return nil
 }
 
+// Disown implements [Store].
+func (m *Memory) Disown(_ context.Context, stream string) error {
+	if r := m.room(stream); r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.position.Epoch = 0
+	}
+	return nil
+}
+
 // Drop forgets a room: reads give ErrNoRoom, Apply gives ErrGap until a Reset.
 func (m *Memory) Drop(stream string) {
 	if _, was := m.rooms.LoadAndDelete(stream); was {

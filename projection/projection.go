@@ -49,6 +49,8 @@ type Store interface {
 	// Reset replaces whatever there is by the room as of seq, under a new incarnation, visible as one unit.
 	// ErrStale when a newer epoch has written.
 	Reset(ctx context.Context, stream string, epoch, seq int64, s *room.State) error
+	// Disown forgets which epoch wrote last, so that any owner may write; what there is stays until then. See [Reclaim].
+	Disown(ctx context.Context, stream string) error
 	// Position tells where the room's projection stands; the zero Position when there is none.
 	Position(ctx context.Context, stream string) (Position, error)
 	// View reads a room. It does no I/O by itself.

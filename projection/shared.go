@@ -2,6 +2,7 @@ package projection
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"qm/engine/room"
@@ -42,4 +43,21 @@ type Presence interface {
 	MarkSeen(ctx context.Context, stream string, gen uint32, window int64, tickets []room.Ticket) error
 	// SeenSince merges the marks of the windows first to last: page number to bitmap; pages without a mark are absent.
 	SeenSince(ctx context.Context, stream string, gen uint32, first, last int64) (map[int]*SeenPage, error)
+}
+
+// Reclaim is what to do after ErrStale: it tells whether the room's projection was written under an epoch that the journal has never
+// given, as after the journal was restored from a backup, and disowns it then. newest reads the journal's newest epoch.
+func Reclaim(ctx context.Context, s Store, stream string, newest func(context.Context) (int64, error)) (foreign bool, err error) {
+	at, err := s.Position(ctx, stream)
+	if err != nil {
+		return false, err
+	}
+	epoch, err := newest(ctx) // after the position: an owner who came meanwhile has raised it
+	if err != nil {
+		return false, fmt.Errorf("read the newest epoch of %s: %w", stream, err)
+	}
+	if at.Epoch <= epoch {
+		return false, nil
+	}
+	return true, s.Disown(ctx, stream)
 }

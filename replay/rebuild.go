@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"qm/projection"
@@ -28,7 +29,21 @@ func Rebuild(ctx context.Context, j Reader, store projection.Store, stream strin
 	if err != nil {
 		return Rebuilt{}, fmt.Errorf("rebuild: %w", err)
 	}
-	if err := store.Reset(ctx, stream, head.Epoch, f.Head.Seq, f.State); err != nil {
+	err = store.Reset(ctx, stream, head.Epoch, f.Head.Seq, f.State)
+	if errors.Is(err, projection.ErrStale) {
+		// Of another history, perhaps: the journal may have been restored from a backup.
+		foreign, reclaimErr := projection.Reclaim(ctx, store, stream, func(ctx context.Context) (int64, error) {
+			head, err := j.Head(ctx, stream)
+			return head.Epoch, err
+		})
+		if reclaimErr != nil {
+			return Rebuilt{}, fmt.Errorf("rebuild %s: %w", stream, reclaimErr)
+		}
+		if foreign {
+			err = store.Reset(ctx, stream, head.Epoch, f.Head.Seq, f.State)
+		}
+	}
+	if err != nil {
 		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", stream, err)
 	}
 	at, err := store.Position(ctx, stream)

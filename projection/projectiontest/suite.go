@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) projection.Store) {
 		{"Seen", testSeen},
 		{"Gap", testGap},
 		{"Stale", testStale},
+		{"Foreign", testForeign},
 		{"Incarnations", testIncarnations},
 		{"Life", testLife},
 		{"RandomLives", testRandomLives},
@@ -277,6 +278,38 @@ func testStale(t *testing.T, s projection.Store) {
 		t.Errorf("position %+v, was %+v", after, at)
 	}
 	Same(t, s, &before, nil, nil)
+}
+
+// A projection under an epoch that the journal never gave is of another history: it is disowned, and written anew. One of a newer
+// owner is left alone.
+func testForeign(t *testing.T, s projection.Store) {
+	newest := func(epoch int64) func(context.Context) (int64, error) {
+		return func(context.Context) (int64, error) { return epoch, nil }
+	}
+	if foreign, err := projection.Reclaim(t.Context(), s, stream, newest(1)); foreign || err != nil {
+		t.Fatalf("where there is nothing: %v %v", foreign, err)
+	}
+	if err := s.Disown(t.Context(), stream); err != nil || positionOf(t, s, stream) != (projection.Position{}) {
+		t.Fatalf("disowning nothing: %v, %+v", err, positionOf(t, s, stream))
+	}
+	h := NewHouse(t, stream, 1)
+	h.Epoch = 5
+	h.Join(t, 3, false)
+	h.Reset(t, s)
+	if foreign, err := projection.Reclaim(t.Context(), s, stream, newest(5)); foreign || err != nil {
+		t.Fatalf("a newer owner's: %v %v", foreign, err)
+	}
+	Same(t, s, h, nil, nil)
+	restored := NewHouse(t, stream, 1)
+	restored.Epoch = 2
+	if err := s.Reset(t.Context(), stream, 2, restored.Seq, restored.State); !errors.Is(err, projection.ErrStale) {
+		t.Fatalf("reset under an older epoch: %v", err)
+	}
+	if foreign, err := projection.Reclaim(t.Context(), s, stream, newest(2)); !foreign || err != nil {
+		t.Fatalf("another history's: %v %v", foreign, err)
+	}
+	restored.Reset(t, s)
+	Same(t, s, restored, nil, nil)
 }
 
 func testIncarnations(t *testing.T, s projection.Store) {

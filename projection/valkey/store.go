@@ -35,6 +35,7 @@ var (
 
 	applyScript  = client.NewLuaScript(applyLua)
 	switchScript = client.NewLuaScript(switchLua)
+	disownScript = client.NewLuaScript(`if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'epoch', '0') end return 1`)
 	readScript   = client.NewLuaScriptReadOnly(readLua)
 )
 
@@ -182,6 +183,16 @@ func (s *Store) Position(ctx context.Context, stream string) (projection.Positio
 		}
 	}
 	return position(fields[0], fields[1], fields[2])
+}
+
+// Disown implements [projection.Store].
+func (s *Store) Disown(ctx context.Context, stream string) error {
+	// Only where there is a head: one with an epoch alone would not be one.
+	err := s.run(ctx, disownScript, stream, nil).Error()
+	if err != nil && !client.IsValkeyNil(err) {
+		return fmt.Errorf("disown the projection of %s: %w", stream, err)
+	}
+	return nil
 }
 
 func position(incarnation, epoch, seq string) (at projection.Position, err error) {

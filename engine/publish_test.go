@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"qm/engine/room"
+	"qm/projection"
+)
+
+// After the journal was restored from a backup, the projection is of a history that never was: the owner writes it anew.
+func TestAProjectionOfAnotherHistoryIsWrittenAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := projection.NewMemory()
+		if err := shared.Reset(t.Context(), "production/shop", 99, 1234, room.New()); err != nil {
+			t.Fatal(err)
+		}
+		o := onMemory()
+		o.Shared = shared
+		e := start(t, o)
+		if _, err := e.Create(t.Context(), "shop", "admin", testSettings(60), room.Active, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Join(t.Context(), "shop", "session", network(1), 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		there, _ := shared.Position(t.Context(), "production/shop")
+		here, _ := e.live.Position(t.Context(), "production/shop")
+		if there.Seq != here.Seq || there.Epoch != here.Epoch {
+			t.Errorf("the shared projection stands at %+v, the live view at %+v", there, here)
+		}
+	})
+}
