@@ -110,7 +110,7 @@ func appendSparkline(b []byte, sum *room.Summary, at room.Instant) []byte {
 	first := true
 	for i := points - 1; i >= 0; i-- {
 		end := room.Instant(newest-i+1) * sparkStep
-		if newest-i < 0 || end < at-room.FlowWindow {
+		if newest-i < 0 || end < max(at-room.FlowWindow, sum.CreatedAt) {
 			continue
 		}
 		if !first {

@@ -188,7 +188,8 @@ export function room(id) {
       put(facts["Inside"], num(r.live) + (r.maxConcurrent ? ` of ${num(r.maxConcurrent)}` : ""));
       const series = depth.get(id) || [];
       chart.replaceChildren(graph("chart", series));
-      put(chartSays, `People waiting, last 15 minutes; at most ${num(Math.max(0, ...series.map((p) => p[1])))}.`);
+      const minutes = series.length ? Math.max(1, Math.round((Date.now() - series[0][0]) / 6e4)) : 0;
+      put(chartSays, `People waiting${minutes ? `, last ${minutes === 1 ? "minute" : `${minutes} minutes`}` : ""}; at most ${num(Math.max(0, ...series.map((p) => p[1])))}.`);
       for (const b of states) b.setAttribute("aria-pressed", String(b.dataset.s === r.state));
       if (!rateTouched && document.activeElement !== rate.input && rateOf(r) != null) rate.input.value = rateOf(r);
       sayRate();

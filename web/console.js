@@ -58,7 +58,7 @@ function signIn(why) {
       },
     },
     el("h1", {}, "Sign in"),
-    el("p", {}, "With the admin key this server was started with, or an operator key of your own."),
+    el("p", {}, "With the admin key that this server was started with."),
     el("div.field", {}, el("label", { for: "key" }, "Key"), key),
     out,
     el("div.row", {}, button),
@@ -73,7 +73,7 @@ function overview() {
   const table = el(
     "table.rooms",
     {},
-    el("thead", {}, el("tr", {}, ...["Room", "State", "Waiting", "In a minute", "Out a minute", "Oldest wait", "Wait if you join now", "Last 15 minutes"].map((h, i) => el(i > 1 && i < 7 ? "th.num" : "th", { scope: "col" }, h)))),
+    el("thead", {}, el("tr", {}, ...["Room", "State", "Waiting", "In a minute", "Out a minute", "Oldest wait", "Wait if you join now", "Lately"].map((h, i) => el(i > 1 && i < 7 ? "th.num" : "th", { scope: "col" }, h)))),
     body,
   );
   const rows = new Map();
@@ -177,7 +177,7 @@ function route() {
 }
 addEventListener("hashchange", () => {
   route();
-  if (document.activeElement === document.body) main.focus();
+  if (document.activeElement === document.body) main.focus({ preventScroll: true });
 });
 setInterval(() => lastFrame && Date.now() - lastFrame > 3000 && draw(), 1000);
 addEventListener("pageshow", (event) => event.persisted && lastFrame && connect());
