@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +61,13 @@ func TestDatabase(t *testing.T) {
 		}
 		return got
 	}
+	// A file that names no such room says nothing of how the projection stands.
+	empty := filepath.Join(t.TempDir(), "empty.ndjson")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(unable, "", "diff", empty)
+	expect(unable, "", "diff", "--room", "nowhere", path("small.ndjson"))
 
 	expect(holds, "", "verify") // no room yet
 	fill(t, j, "doors", "drop", "eject-purge", "generations", "ghosts", "held-caps", "small")

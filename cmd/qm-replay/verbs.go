@@ -167,12 +167,16 @@ func (c *command) export(ctx context.Context) error {
 	return err
 }
 
-// rooms lists the streams to work on one by one.
+// rooms lists the streams to work on one by one; a file without any is no file to compare with.
 func (c *command) rooms(in *records) ([]string, error) {
-	if in.streams != nil || c.file == "" {
+	if c.file == "" {
 		return in.streams, nil
 	}
-	return streamsOf(in.source)
+	names, err := streamsOf(in.source)
+	if err == nil && len(names) == 0 {
+		err = c.someRecords(replay.Report{})
+	}
+	return names, err
 }
 
 func (c *command) diff(ctx context.Context) error {
