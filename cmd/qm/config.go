@@ -346,6 +346,11 @@ func (c *Config) contradictions(bad map[string]bool) []error {
 	if c.PublicAPIKey != "" && c.PublicAPIKey == c.AdminKey {
 		say("PUBLIC_API_KEY", "is the same as ADMIN_KEY, which must not leave the operators' hands")
 	}
+	for _, v := range [][2]string{{"ADMIN_KEY", c.AdminKey}, {"PUBLIC_API_KEY", c.PublicAPIKey}} {
+		if name, value := v[0], v[1]; value != strings.TrimSpace(value) {
+			say(name, "begins or ends with a blank, which no header carries")
+		}
+	}
 	if c.AdminKey == DefaultAdminKey && c.Host != "" && !loopback(c.Host) {
 		say("ADMIN_KEY", "is the default: with it HOST has to be a loopback address, not %s", c.Host)
 	}

@@ -68,6 +68,7 @@ func TestConfigProblems(t *testing.T) {
 		{"production in memory", []string{"QM_ENV=production"}, []string{"production takes no stores but", "production takes no default ADMIN_KEY"}},
 		{"rotation without a secret", []string{"SECRET_PREVIOUS=x"}, []string{"SECRET_PREVIOUS: needs SECRET"}},
 		{"one key for two", []string{"ADMIN_KEY=x", "PUBLIC_API_KEY=x"}, []string{"PUBLIC_API_KEY: is the same"}},
+		{"blank keys", []string{"ADMIN_KEY= ", "PUBLIC_API_KEY=x\n"}, []string{"ADMIN_KEY: begins or ends with a blank", "PUBLIC_API_KEY: begins"}},
 		{"proxies", []string{"TRUSTED_PROXIES=10.0.0.0/8,nonsense,10.0.0.0/99"}, []string{`"nonsense"`}},
 		{"switch", []string{"QM_DEMO=perhaps"}, []string{"QM_DEMO: is neither 1 nor 0"}},
 		{"public address", []string{"PUBLIC_URL=https://x.example/path"}, []string{"PUBLIC_URL: has more"}},

@@ -14,6 +14,10 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 {
+		fmt.Fprintln(os.Stderr, "qm takes no arguments: it is configured by environment variables, which docs/OPERATIONS.md lists.")
+		os.Exit(2)
+	}
 	engine.TuneCollector()
 	os.Exit(run(os.Environ(), os.Stdout, os.Stderr))
 }
