@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"qm/access"
+	"qm/access/scope"
 	"qm/access/token"
 	"qm/engine/room"
 )
@@ -20,6 +21,7 @@ type verdict struct {
 	sess   string // the door-session key, when a door session stands
 	token  string // the visitor token that goes with it, for a site that was handed a code
 	clear  bool   // the site should drop what it stored
+	page   *page  // nil in a room without rules
 }
 
 // check says whether a visitor may see the site now (seed 004, GET /api/check). It fails open on an unknown room and nowhere else.
@@ -59,6 +61,10 @@ func (s *Server) check(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	seen := s.pageOf(x, id, &sum)
+	if seen != nil && seen.verdict.Scope == scope.Out {
+		return s.answerCheck(x, id, &verdict{pass: true, reason: "out_of_scope", page: seen})
+	}
 	code, _, _ := param(x.r.URL.RawQuery, "code")
 	v, err := s.doorman(x, id, &sum, code)
 	if isNoRoom(err) { // deleted while we looked
@@ -67,6 +73,9 @@ func (s *Server) check(x *exchange) error {
 	}
 	if err != nil {
 		return err
+	}
+	if v.reason != "no_room" {
+		v.page = seen
 	}
 	return s.answerCheck(x, id, v)
 }
@@ -242,6 +251,9 @@ func (s *Server) answerCheck(x *exchange, id string, v *verdict) error {
 	}
 	if v.token != "" {
 		b = appendText(b, "token", v.token)
+	}
+	if v.page != nil {
+		b = v.page.append(b)
 	}
 	x.buf = append(b, '}')
 	x.json(http.StatusOK)

@@ -125,7 +125,7 @@ var Codes = map[string]Verdict{
 	"invalid_tag_origins":          {http.StatusBadRequest, "tagOrigins is null or a list of at most 50 origins such as https://shop.example.", 0},
 	"invalid_proxy_origin":         {http.StatusBadRequest, "proxyOrigin is an origin such as https://10.0.0.5:8443.", 0},
 	"invalid_protection":           {http.StatusBadRequest, `protection is {"mode":"off"}, {"mode":"monitor"} or {"mode":"enforce"}.`, 0},
-	"invalid_url_patterns":         {http.StatusBadRequest, "urlPatterns is a list of rules.", 0},
+	"invalid_url_patterns":         {http.StatusBadRequest, "urlPatterns is a list of at most 25 rules such as /sale*, https://shop.example/sale* or !/sale/terms, each of at most 300 characters.", 0},
 	"invalid_autotune":             {http.StatusBadRequest, "autotune is an object or null.", 0},
 	"invalid_auto_activate":        {http.StatusBadRequest, "autoActivate is an object or null.", 0},
 	"invalid_after":                {http.StatusBadRequest, "after is a seq, 0 and up.", 0},

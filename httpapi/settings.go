@@ -44,6 +44,7 @@ func readChange(o object, set *room.Settings, now time.Time) (change, error) {
 	r.backend(&set.OnBackendDown)
 	r.origins("returnOrigins", "invalid_return_origins", &set.ReturnOrigins)
 	r.origins("tagOrigins", "invalid_tag_origins", &set.TagOrigins)
+	r.patterns(set, now)
 	r.branding(&set.Branding, now)
 	r.unavailable()
 	c.named = r.named > 0
@@ -312,21 +313,12 @@ func isColour(s string) bool {
 // unavailable refuses settings that nothing here acts on yet: stored, they would be a promise that nobody keeps.
 // What says "off" is taken, so that a room can be written back as it was read.
 func (r *reader) unavailable() {
-	for _, name := range []string{"proxyOrigin", "autotune", "autoActivate", "urlPatterns", "protection"} {
+	for _, name := range []string{"proxyOrigin", "autotune", "autoActivate", "protection"} {
 		raw, ok := r.find(name)
 		if !ok || isNull(raw) || string(raw) == `""` && name == "proxyOrigin" {
 			continue
 		}
 		switch name {
-		case "urlPatterns":
-			var list []json.RawMessage
-			if json.Unmarshal(raw, &list) != nil {
-				r.fail("invalid_url_patterns", name)
-				return
-			}
-			if len(list) == 0 {
-				continue
-			}
 		case "protection":
 			o, err := parseObject(raw)
 			if err != nil {

@@ -48,12 +48,12 @@ func (v Verdict) Action() string {
 	return Queue
 }
 
-// Rules are a room's rules. The zero Rules are none: the room is unscoped.
+// Rules are a room's rules. The zero Rules are none: the room is unscoped, and every page is in.
 type Rules struct {
 	list  []rule
 	texts []string
 	rev   string
-	only  bool // there are exceptions and nothing else
+	some  bool // there are rules that are no exceptions
 }
 
 // rule is one rule, in the spelling of [Normalise].
@@ -85,7 +85,7 @@ func Parse(patterns []string) (*Rules, error) {
 	if len(patterns) > MaxRules {
 		return nil, &Error{-1, fmt.Sprintf("There are %d rules, more than %d.", len(patterns), MaxRules)}
 	}
-	rules := &Rules{only: len(patterns) > 0}
+	rules := &Rules{}
 	digest := sha256.New()
 	for i, pattern := range patterns {
 		text := strings.TrimSpace(pattern)
@@ -95,7 +95,7 @@ func Parse(patterns []string) (*Rules, error) {
 		}
 		rules.list = append(rules.list, r)
 		rules.texts = append(rules.texts, text)
-		rules.only = rules.only && r.except
+		rules.some = rules.some || !r.except
 		digest.Write([]byte(text + "\n")) // no rule has a line break in it
 	}
 	rules.rev = hex.EncodeToString(digest.Sum(nil)[:8])
@@ -204,7 +204,7 @@ func (r *Rules) Decide(u URL) Verdict {
 		return Verdict{In, first}
 	case unsure:
 		return Verdict{Unknown, -1}
-	case r.only:
+	case !r.some:
 		return Verdict{In, -1}
 	}
 	return Verdict{Out, -1}

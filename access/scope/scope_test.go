@@ -145,6 +145,7 @@ func TestDecide(t *testing.T) {
 		{exceptions, "https://any.example/else", In, -1}, // only exceptions: all the rest
 		{exceptions, "https://help.example/else", Out, 1},
 		{exceptions, "/else", In, -1}, // an exception must be certain
+		{nil, "/else", In, -1},
 		{[]string{"/käse*"}, "https://any.example/K%C3%84SEKUCHEN", In, 0},
 		{[]string{"/k%C3%A4se*"}, "https://any.example/käse", In, 0},
 		{[]string{"/a b"}, "https://any.example/a%20b", In, 0},

@@ -20,6 +20,9 @@ type URL struct {
 // String is the address in that spelling; without an origin when none was given.
 func (u URL) String() string { return u.origin + u.whole }
 
+// Bare reports whether the address is an origin and nothing more.
+func (u URL) Bare() bool { return u.origin != "" && u.whole == "/" }
+
 // Normalise brings a page's address into the spelling in which rules see it (contract.md 5): scheme and host lower-cased, the host in
 // punycode and without a dot at its end, no default port, percent-escapes of unreserved characters decoded, repeated slashes
 // collapsed, dot segments resolved, no fragment, no user. As case never matters (seed 004, urlPatterns), all of it is lower-cased,

@@ -139,6 +139,7 @@ func drawSettings(t *rapid.T) Settings {
 	}
 	if rapid.Bool().Draw(t, "lists") {
 		s.ReturnOrigins, s.TagOrigins, s.URLPatterns = drawTexts(t, "return"), drawTexts(t, "tag"), drawTexts(t, "url")
+		s.URLPatternsAt = Instant(rapid.Int64().Draw(t, "url rules at"))
 	}
 	return s
 }

@@ -30,8 +30,9 @@ type Settings struct {
 	OnBackendDown    string   `json:"onBackendDown"`    // "closed" (default) or "open"
 	Branding         Branding `json:"branding"`
 	ReturnOrigins    []string `json:"returnOrigins,omitempty"`
-	TagOrigins       []string `json:"tagOrigins,omitzero"` // nil: as ReturnOrigins; empty is another policy, and stays
-	URLPatterns      []string `json:"urlPatterns,omitempty"`
+	TagOrigins       []string `json:"tagOrigins,omitzero"`     // nil: as ReturnOrigins; empty is another policy, and stays
+	URLPatterns      []string `json:"urlPatterns,omitempty"`   // the rules of access/scope; empty: every page is in scope
+	URLPatternsAt    Instant  `json:"urlPatternsAt,omitempty"` // stamped by the server when the rules change
 }
 
 // Branding is what the waiting page shows of the operator.
