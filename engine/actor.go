@@ -339,6 +339,8 @@ func (a *actor) land(err error) error {
 		cause := ErrStorage
 		if errors.Is(err, journal.ErrFenced) {
 			cause, err = ErrElsewhere, errFenced
+		} else {
+			a.r.unwritten.failed(a.r.e.monotonic())
 		}
 		for _, req := range b.replies {
 			req.reply <- result{err: cause}
@@ -346,6 +348,7 @@ func (a *actor) land(err error) error {
 		a.fail(cause)
 		return err
 	}
+	a.r.unwritten.mended()
 	m.batchEvents.Observe(float64(len(b.events)))
 	m.count(b.events)
 	last := b.records[len(b.records)-1].Seq

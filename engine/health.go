@@ -1,5 +1,10 @@
 package engine
 
+import (
+	"sync/atomic"
+	"time"
+)
+
 // RoomHealth is how one room does in this process.
 type RoomHealth struct {
 	Room    string
@@ -38,10 +43,33 @@ func (e *Engine) Health() Health {
 		if r.phase == stranded && h.JournalErr == "" {
 			h.JournalErr = "room " + r.id + " has lost its journal"
 		}
+		if h.JournalErr == "" && r.unwritten.recently(e.monotonic()) {
+			h.JournalErr = "room " + r.id + " could not be written to"
+		}
 		r.mu.Unlock()
 		one.Lag = r.publisher.lag.Load()
 		h.Rooms = append(h.Rooms, one)
 	}
 	h.Ready = h.JournalErr == "" && h.SharedErr == ""
 	return h
+}
+
+// unwritten is when an append failed and none has succeeded since, as 1 + the engine's monotonic clock; 0 when none did. A journal that
+// can be read and not written, such as one whose disk is full, shows nowhere else.
+type unwritten struct{ since atomic.Int64 }
+
+// unwrittenFor is how long a failed append counts. After that it takes another try to know, and whoever is told to stay away cannot try.
+const unwrittenFor = 5 * time.Second
+
+func (u *unwritten) failed(now time.Duration) { u.since.Store(1 + int64(now)) }
+
+func (u *unwritten) mended() {
+	if u.since.Load() != 0 {
+		u.since.Store(0)
+	}
+}
+
+func (u *unwritten) recently(now time.Duration) bool {
+	since := u.since.Load()
+	return since != 0 && int64(now)-since < int64(unwrittenFor)
 }

@@ -38,6 +38,7 @@ type runner struct {
 	lease   journal.Lease
 
 	trustedUntil atomic.Int64 // monotonic, see lease.go
+	unwritten    unwritten
 	keys         atomic.Pointer[keys]
 	keeping      chan struct{} // holds a token while a caller asks the vault for keys
 	lateness     atomic.Pointer[lateness]
