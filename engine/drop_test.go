@@ -103,7 +103,7 @@ func TestTheDrawWaitsForWhatIsOnItsWay(t *testing.T) {
 			c <- outcome{ans, err}
 		}
 		go ask(6, before)
-		<-shot.Fired
+		h.struck(shot)
 		nap(2 * time.Millisecond)
 		go ask(7, after)
 		synctest.Wait()
@@ -128,17 +128,17 @@ func TestTheDrawSurvivesACrashAtEachStep(t *testing.T) {
 		},
 		"before the draw is written": func(h *house, p *process, opens time.Time) {
 			shot := p.faults.Arm(journal.OpAppend, journal.FailBefore, 1)
-			<-shot.Fired
+			h.struck(shot)
 			h.kill(p)
 		},
 		"while it is written": func(h *house, p *process, opens time.Time) {
 			shot := p.faults.Arm(journal.OpAppend, journal.Delay, 1)
-			<-shot.Fired
+			h.struck(shot)
 			h.kill(p)
 		},
 		"when it was written, unheard": func(h *house, p *process, opens time.Time) {
 			shot := p.faults.Arm(journal.OpAppend, journal.FailAfter, 1)
-			<-shot.Fired
+			h.struck(shot)
 			h.kill(p)
 		},
 		"when the vault is out of reach": func(h *house, p *process, opens time.Time) {

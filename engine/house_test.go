@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -187,6 +188,7 @@ type process struct {
 	*Engine
 	cable  *cable
 	faults *journal.Fault
+	start  func()
 	stop   context.CancelFunc
 	done   chan error
 }
@@ -204,6 +206,13 @@ func (h *house) open() *process { return h.openOn(h.memory) }
 
 // openOn starts a process that sees the journal through j.
 func (h *house) openOn(j journal.Journal) *process {
+	p := h.prepare(j)
+	p.start()
+	return p
+}
+
+// prepare makes a process that is yet to be started, for instance with faults armed for its first steps.
+func (h *house) prepare(j journal.Journal) *process {
 	f := journal.NewFault(j)
 	c := newCable(f, h.memory)
 	p := &process{cable: c, faults: f, done: make(chan error, 1)}
@@ -212,8 +221,10 @@ func (h *house) openOn(j journal.Journal) *process {
 	})
 	ctx, stop := context.WithCancel(h.ctx)
 	p.stop = stop
-	go func() { p.done <- p.Run(ctx) }()
-	h.all = append(h.all, p)
+	p.start = func() {
+		go func() { p.done <- p.Run(ctx) }()
+		h.all = append(h.all, p)
+	}
 	return p
 }
 
@@ -278,6 +289,7 @@ func (h *house) joins(p *process, first, last int, n room.Ticket) {
 // ticket reads a ticket through p.
 func (h *house) ticket(p *process, n room.Ticket) (room.Summary, room.Place) {
 	h.t.Helper()
+	synctest.Wait() // whatever else happens at this instant has happened
 	v, err := p.View(h.ctx, "shop")
 	if err != nil {
 		h.t.Fatalf("view: %v", err)
@@ -293,13 +305,23 @@ func (h *house) ticket(p *process, n room.Ticket) (room.Summary, room.Place) {
 func (h *house) within(limit time.Duration, what string, holds func() bool) time.Duration {
 	h.t.Helper()
 	began := time.Now()
-	for !holds() {
+	for synctest.Wait(); !holds(); synctest.Wait() {
 		if time.Since(began) > limit {
 			h.t.Fatalf("not within %s: %s", limit, what)
 		}
 		nap(10 * time.Millisecond)
 	}
 	return time.Since(began)
+}
+
+// struck waits until a fault has struck.
+func (h *house) struck(s *journal.Shot) {
+	h.t.Helper()
+	select {
+	case <-s.Fired:
+	case <-time.After(time.Hour + time.Minute): // drops here are an hour away
+		h.t.Fatalf("the fault did not strike")
+	}
 }
 
 func (h *house) owns(p *process) bool {

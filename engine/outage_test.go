@@ -113,7 +113,7 @@ func TestLostAnswer(t *testing.T) {
 				shot := p.faults.Arm(journal.OpAppend, mode, 1)
 				_, err := h.join(p, 4)
 				h.expect("the join", err, ErrStorage)
-				<-shot.Fired
+				h.struck(shot)
 				h.within(3*time.Second, "the room is taken again", func() bool { return h.owns(p) })
 				ans, err := h.join(p, 4)
 				if err != nil || ans.Place.Ticket != 4 || ans.Fresh != (mode == journal.FailBefore) {
@@ -148,7 +148,7 @@ func TestAnswersWaitForWhatTheyRestOn(t *testing.T) {
 			return c
 		}
 		first := ask("session-1")
-		<-shot.Fired
+		h.struck(shot)
 		again, refused := ask("session-1"), ask("session-2")
 		for name, c := range map[string]chan outcome{"the join": first, "its repetition": again, "a refusal": refused} {
 			select {
@@ -185,7 +185,7 @@ func TestACallerWhoTimesOut(t *testing.T) {
 		if waited := time.Since(began); waited > callerWait || waited < callerWait-lateStep {
 			t.Fatalf("it waited %s", waited)
 		}
-		<-shot.Fired
+		h.struck(shot)
 		shot.Release()
 		ans, err := h.join(p, 1)
 		if err != nil || ans.Fresh || ans.Place.Ticket != 1 {
@@ -207,7 +207,7 @@ func TestNoPlaceForACallerWhoHasGone(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 0 }, func(h *house, p *process) {
 		shot := p.faults.Arm(journal.OpAppend, journal.Delay, 1)
 		go func() { _, _ = h.join(p, 1) }()
-		<-shot.Fired
+		h.struck(shot)
 		r := p.known("shop")
 		late := &request{cmd: room.Flush{Count: 1}, actor: "admin", sent: h.now().Add(-callerWait - time.Millisecond), reply: make(chan result, 1)}
 		r.mailbox.put(late, true)
@@ -224,7 +224,7 @@ func TestMailboxFull(t *testing.T) {
 		r := p.known("shop")
 		shot := p.faults.Arm(journal.OpAppend, journal.Delay, 1)
 		go func() { _, _ = h.join(p, 1) }()
-		<-shot.Fired
+		h.struck(shot)
 		// What the actor has taken waits in its batch; the batch takes batchEvents, the mailbox the rest.
 		stuff := func() *request {
 			return &request{cmd: room.Reconfigure{Settings: testSettings(60)}, actor: "admin", sent: h.now(), reply: make(chan result, 1)}

@@ -102,7 +102,7 @@ func TestStopFinishesWhatWasDecided(t *testing.T) {
 				answers <- err
 			}()
 		}
-		<-shot.Fired
+		h.struck(shot)
 		synctest.Wait()
 		p.stop()
 		synctest.Wait()
@@ -136,7 +136,7 @@ func TestTheStaleOwnerIsFenced(t *testing.T) {
 			_, err := h.join(p, 4)
 			asked <- err
 		}()
-		<-shot.Fired
+		h.struck(shot)
 		h.within(3*time.Second, "taken over", func() bool { return h.owns(q) })
 		shot.Release() // now the old owner's batch arrives
 		if err := <-asked; err == nil {
@@ -179,7 +179,7 @@ func TestAHangingRenewalCostsNothing(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 0 }, func(h *house, p *process) {
 		q := h.open()
 		shot := p.faults.Arm(journal.OpRenew, journal.Delay, 1)
-		<-shot.Fired
+		h.struck(shot)
 		for range 200 {
 			nap(100 * time.Millisecond)
 			if h.owns(q) {
@@ -199,9 +199,10 @@ func TestAHangingStartIsTriedAgain(t *testing.T) {
 			inHouse(t, func(s *room.Settings) { s.RatePerMinute = 0 }, func(h *house, p *process) {
 				h.joins(p, 1, 1, 1)
 				h.close(p)
-				q := h.open()
+				q := h.prepare(h.memory)
 				shot := q.faults.Arm(op, journal.Delay, 1)
-				<-shot.Fired
+				q.start()
+				h.struck(shot)
 				h.within(30*time.Second, "the room is owned", func() bool { return h.owns(q) })
 			})
 		})
@@ -213,7 +214,7 @@ func TestALostProjectionIsNoMissingRoom(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 0 }, func(h *house, p *process) {
 		q := h.open()
 		h.joins(p, 1, 3, 1)
-		nap(2 * time.Second)
+		nap(2300 * time.Millisecond) // between two looks of the owner at its projection
 		view, err := q.View(h.ctx, "shop")
 		if err != nil {
 			t.Fatal(err)
