@@ -185,8 +185,8 @@ var mutants = []mutant{
 	{
 		name:  "a lost projection reads as a missing room",
 		file:  "engine/view.go",
-		old:   "\t\treturn ErrStorage\n",
-		new:   "\t\treturn err\n",
+		old:   "fmt.Errorf(\"%w: %v\", ErrStorage, err)",
+		new:   "fmt.Errorf(\"%w: %w\", ErrStorage, err)",
 		tests: "./engine",
 	},
 	{
