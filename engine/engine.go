@@ -100,12 +100,7 @@ func New(o Options) *Engine {
 func (e *Engine) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	publishing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	serve := func(r *runner) {
-		running.Go(func() { r.run(ctx) })
-		running.Go(func() { r.publisher.run(publishing) })
-	}
+	serve := func(r *runner) { running.Go(func() { r.run(ctx) }) }
 	e.mu.Lock()
 	e.serve = serve
 	for _, id := range e.order {

@@ -113,6 +113,20 @@ func (p *publisher) run(ctx context.Context) {
 	}
 }
 
+// last publishes what the room's last batch left, after run has ended; what it does not manage the next owner will.
+func (p *publisher) last() {
+	if p.r.e.o.Shared == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callerWait)
+	defer cancel()
+	for {
+		if done, err := p.step(ctx); done || err != nil {
+			return
+		}
+	}
+}
+
 // foreign tells whether what refuses this owner as stale is of another history, as after the journal was restored from a backup,
 // and lets go of it then.
 func (p *publisher) foreign(ctx context.Context) bool {

@@ -103,6 +103,14 @@ func newRunner(e *Engine, id string) *runner {
 // run serves the room until ctx ends.
 func (r *runner) run(ctx context.Context) {
 	defer r.saving.Wait()
+	publishing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var publisher sync.WaitGroup
+	publisher.Go(func() { r.publisher.run(publishing) })
+	defer func() {
+		stop()
+		publisher.Wait()
+		r.publisher.last()
+	}()
 	defer func() {
 		r.enter(stopped)
 		r.mailbox.refuse(ErrElsewhere)
