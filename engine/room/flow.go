@@ -52,19 +52,27 @@ func (f *Flow) PassedLastMin(now Instant) int { return f.sum(&f.Passed, now, 60_
 const priorMs = 30_000
 
 // Speed is the outflow to expect, in tickets an hour: what was measured since the line has been moving under the present rate
-// and mode, at most the last five minutes, blended with the configured rate (contract.md 10). ok is false when nobody is let in:
-// paused, idle, rate 0, or a measured outflow of zero where the rate would have passed at least two.
+// and mode, at most the last five minutes, blended with the configured rate (contract.md 10). A full room passes as fast as slots come
+// free, whatever its rate, and the rush that filled it says nothing: there only the last minute counts. ok is false when nobody is let
+// in: paused, idle, rate 0, or a measured outflow of zero where the rate would have passed at least two.
 func (s *Summary) Speed(now Instant) (perHour int64, ok bool) {
 	if !s.Exists || s.Mode != Active || s.Settings.RatePerMinute == 0 {
 		return 0, false
 	}
 	configured := s.Settings.RatePerMinute * 60
-	if s.Flow.Since == 0 || s.Scheduled() {
+	span := int64(min(max(now-s.Flow.Since, 0), FlowWindow-flowBucket))
+	enough := configured*span >= 2*3_600_000
+	switch {
+	case s.Scheduled():
+		return configured, true
+	case enough && !s.slotFree():
+		passed := int64(s.Flow.PassedLastMin(now))
+		return max(passed*3_600_000/min(span, 60_000), 1), passed > 0
+	case s.Flow.Since == 0:
 		return configured, true
 	}
-	span := int64(min(max(now-s.Flow.Since, 0), FlowWindow-flowBucket))
 	passed := int64(s.Flow.sum(&s.Flow.Passed, now, Instant(span)+flowBucket))
-	if passed == 0 && configured*span >= 2*3_600_000 {
+	if enough && passed == 0 {
 		return 0, false
 	}
 	// Both terms are in tickets: what the rate promises in priorMs, and what passed in span.
