@@ -1,9 +1,16 @@
 package engine
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"qm/engine/room"
+	"qm/journal"
+	"qm/projection"
 )
 
 // The digest key of a generation goes with it (domain.md rule 4), and no other goes along.
@@ -71,6 +78,55 @@ func TestOwns(t *testing.T) {
 		}
 		if _, place = h.ticket(p, 1); owns("session-1") {
 			t.Fatal("a place that was given back is somebody's")
+		}
+	})
+}
+
+// downVault is a vault that can be out of reach.
+type downVault struct {
+	journal.Vault
+	down atomic.Bool
+}
+
+func (v *downVault) Keep(ctx context.Context, stream, name string, value []byte) ([]byte, error) {
+	if v.down.Load() {
+		return nil, errors.New("the vault is out of reach")
+	}
+	return v.Vault.Keep(ctx, stream, name, value)
+}
+
+// A process that reads another's room has its digest key before anybody asks: it can tell who owns a place while storage is away.
+func TestAReaderTellsOwnersWithTheVaultAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := onMemory()
+		o.Shared = projection.NewMemory()
+		owner := start(t, o)
+		ctx := t.Context()
+		if _, err := owner.Create(ctx, "shop", "admin", testSettings(0), room.Active, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		ans, err := owner.Join(ctx, "shop", "session", network(1), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		vault := &downVault{Vault: o.Vault}
+		o.Vault = vault
+		reader := start(t, o)
+		time.Sleep(3 * time.Second)
+		vault.down.Store(true)
+		view, err := reader.View(ctx, "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, place, err := view.Ticket(ctx, ans.Place.Ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owns, err := reader.Owns(ctx, "shop", "session", place); !owns || err != nil {
+			t.Errorf("the holder owns the place: %v, %v", owns, err)
+		}
+		if owns, err := reader.Owns(ctx, "shop", "another", place); owns || err != nil {
+			t.Errorf("a stranger owns the place: %v, %v", owns, err)
 		}
 	})
 }

@@ -130,6 +130,7 @@ func (r *runner) run(ctx context.Context) {
 			return
 		case errors.As(err, &held):
 			r.enter(elsewhere)
+			r.warm(ctx)
 			wait = min(max(held.For, retryMin), retryMax)
 		case errors.Is(err, errFenced):
 			r.log.Warn("another process has taken the room")
@@ -190,7 +191,21 @@ func (r *runner) tenure(ctx context.Context) error {
 	}
 	r.publisher.begin(lease.Epoch)
 	r.enter(owned)
+	r.background(func() { r.warm(ctx) })
 	return a.run(ctx)
+}
+
+// warm fetches the digest key before anybody asks for it, so that who owns a place can be told while the journal stands still.
+func (r *runner) warm(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callerWait)
+	defer cancel()
+	view, err := r.e.View(ctx, r.id)
+	if err != nil {
+		return
+	}
+	if s, _, err := view.Summary(ctx); err == nil && s.Exists {
+		_, _ = r.keysOf(ctx, s.Generation) // whoever needs it asks again
+	}
 }
 
 // acquire takes the lease. A call that hangs is given up: after a cut the next one may get through.
