@@ -23,6 +23,7 @@ func (s *Server) waitingPage(x *exchange) error {
 	}
 	page := web.WaitingPage{
 		RoomID: id, RoomName: nameOf(sum.Settings, id), Branding: brandingOf(sum.Settings), Drawn: sum.Proof != nil,
+		Locale: s.locale(x),
 	}
 	if x.head {
 		return s.page(x, page)
@@ -145,6 +146,23 @@ var noticeOf = map[string]web.Notice{
 	"draw_under_way": web.NoticeBackend, "shutting_down": web.NoticeBackend,
 }
 
+// locale is the language of a page: ?lang=, or what was chosen before, or what the browser prefers. A choice is kept for a year
+// in a cookie that holds the language alone.
+func (s *Server) locale(x *exchange) string {
+	lang, _, _ := param(x.r.URL.RawQuery, "lang")
+	remembered := ""
+	if c, err := x.r.Cookie(web.LocaleCookie); err == nil {
+		remembered = c.Value
+	}
+	l := web.MatchLocale(x.r.Header.Get("Accept-Language"), lang, remembered)
+	h := x.w.Header()
+	h.Set("Content-Language", l)
+	if lang != "" && lang == l && l != remembered && !x.head {
+		s.setCookie(x, web.LocaleCookie, l, 365*24*3600, false, s.secure(x.r))
+	}
+	return l
+}
+
 // notice words a refusal as a page.
 func (s *Server) notice(x *exchange, p *Problem) {
 	n, ok := noticeOf[p.Code]
@@ -152,7 +170,7 @@ func (s *Server) notice(x *exchange, p *Problem) {
 		p.write(x)
 		return
 	}
-	page := web.NoticePage{Notice: n}
+	page := web.NoticePage{Notice: n, Locale: s.locale(x)}
 	v := Codes[p.Code]
 	if v.Retry > 0 {
 		page.RetryAfterSec = max(v.Retry, p.After)
@@ -226,7 +244,7 @@ func (s *Server) demoTarget(x *exchange) error {
 		s.setCookie(x, doorCookie+demoRoom, v.sess, s.o.CookieMaxAgeSec, true, s.secure(x.r))
 	}
 	var out bytes.Buffer
-	page := web.DemoPage{RoomID: demoRoom, RoomName: nameOf(sum.Settings, demoRoom), Branding: brandingOf(sum.Settings)}
+	page := web.DemoPage{RoomID: demoRoom, RoomName: nameOf(sum.Settings, demoRoom), Branding: brandingOf(sum.Settings), Locale: s.locale(x)}
 	if err := web.DemoTarget(&out, page); err != nil {
 		return err
 	}

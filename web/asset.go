@@ -9,6 +9,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tdewolff/minify/v2"
+	"github.com/tdewolff/minify/v2/css"
+	"github.com/tdewolff/minify/v2/js"
 )
 
 // asset is one embedded file as it is served.
@@ -19,7 +23,7 @@ type asset struct {
 }
 
 // The assets by file name ("waiting.css") and by path; written once, at start.
-var byName, byPath = mustLoad(files)
+var byName, byPath = mustLoad(files, shrink())
 
 // contentTypes are the kinds of file that are assets, by extension.
 var contentTypes = map[string]string{
@@ -32,14 +36,29 @@ var contentTypes = map[string]string{
 // import "./x.js", export … from "./x.js" and import("./x.js").
 var imported = regexp.MustCompile(`(\bfrom\s*|\bimport\s*\(?\s*)(["'])\./([^"']*)["']`)
 
+// shrink returns what takes comments, spaces and long local names out of an
+// asset, by its extension: the page has 40 KB, and the languages with three
+// bytes a letter need them for their words.
+func shrink() func(ext string, body []byte) ([]byte, error) {
+	m := minify.New()
+	m.AddFunc(".css", css.Minify)
+	m.AddFunc(".js", js.Minify)
+	return func(ext string, body []byte) ([]byte, error) {
+		if ext != ".css" && ext != ".js" {
+			return body, nil
+		}
+		return m.Bytes(ext, body)
+	}
+}
+
 // mustLoad reads the assets of dir. A build whose modules import what is not
 // there, or each other in a circle, has no hash to name them by: it panics.
-func mustLoad(dir fs.FS) (names, paths map[string]asset) {
+func mustLoad(dir fs.FS, shrink func(ext string, body []byte) ([]byte, error)) (names, paths map[string]asset) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		panic(fmt.Sprintf("web: read embedded files: %v", err))
 	}
-	l := loader{dir: dir, names: map[string]asset{}}
+	l := loader{dir: dir, shrink: shrink, names: map[string]asset{}}
 	for _, e := range entries {
 		if contentTypes[path.Ext(e.Name())] == "" {
 			continue
@@ -58,9 +77,10 @@ func mustLoad(dir fs.FS) (names, paths map[string]asset) {
 // loader loads assets, what a module imports before the module itself: the
 // hash of the one is part of the other.
 type loader struct {
-	dir   fs.FS
-	names map[string]asset
-	above []string // the modules that wait for what they import
+	dir    fs.FS
+	shrink func(ext string, body []byte) ([]byte, error)
+	names  map[string]asset
+	above  []string // the modules that wait for what they import
 }
 
 func (l *loader) load(name string) (asset, error) {
@@ -81,6 +101,9 @@ func (l *loader) load(name string) (asset, error) {
 			return asset{}, err
 		}
 		l.above = l.above[:len(l.above)-1]
+	}
+	if body, err = l.shrink(ext, body); err != nil {
+		return asset{}, fmt.Errorf("shrink %s: %w", name, err)
 	}
 	sum := sha256.Sum256(body)
 	a := asset{

@@ -48,7 +48,7 @@ func TestWaitInWords(t *testing.T) {
 	if got := w.eta(nil, true); got != "unknown while paused" {
 		t.Error(got)
 	}
-	if got := grouped(-1234567); got != "-1,234,567" {
+	if got := w.number(1234567); got != "1,234,567" {
 		t.Error(got)
 	}
 }
@@ -58,7 +58,10 @@ func TestTheProductsOwnColoursAreLegible(t *testing.T) {
 	block := regexp.MustCompile(`(?s):root \{(.*?)\}`)
 	variable := regexp.MustCompile(`--(\w+): (#\w+);`)
 	for _, name := range []string{"waiting.css", "console.css"} {
-		css, _, _ := Asset(AssetPath(name))
+		css, err := files.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
 		schemes := block.FindAllSubmatch(css, -1)
 		if len(schemes) != 2 {
 			t.Fatalf("%s: %d schemes", name, len(schemes))

@@ -79,6 +79,7 @@ func RenderNotice(w io.Writer, p NoticePage) error {
 		v.Brand = "Queue Manager"
 	}
 	v.Title = v.Say(v.HeadKey())
+	v.Languages = v.languageLinks("")
 	return pages.ExecuteTemplate(w, "notice.html", v)
 }
 

@@ -17,7 +17,8 @@ type WaitingPage struct {
 	// RoomID is the room's id; RoomName its name, or else the id is shown.
 	RoomID, RoomName string
 	Branding         Branding
-	// Locale is a language tag ("en", "en-GB"); one without sentences is English.
+	// Locale is a language tag ("en", "en-GB"), as MatchLocale returns it; one
+	// that is near none with sentences is English.
 	Locale string
 	// Lapsed says why the place that the visitor arrived with is none any more:
 	// "expired" (their own entry window ran out), "reset" (our doing), or ""
@@ -164,6 +165,8 @@ type view struct {
 	Brand    string
 	Title    string
 	Colours  template.CSS
+	// Languages is the switch, on the pages that have one.
+	Languages []languageLink
 }
 
 func newView(locale, base, state, room string, b Branding) view {
@@ -228,6 +231,11 @@ func newWaitingView(p WaitingPage) waitingView {
 	if f.Scheduled || p.Drawn {
 		v.Fair = v.Say("fair.draw")
 	}
+	keep := ""
+	if p.ReturnURL != "" {
+		keep = "&qm_return=" + url.QueryEscape(p.ReturnURL)
+	}
+	v.Languages = v.languageLinks(keep)
 	v.ProofURL = p.BasePath + "/api/v1/rooms/" + url.PathEscape(p.RoomID)
 
 	// Without JavaScript the page looks again by itself; the first look, which
@@ -236,7 +244,7 @@ func newWaitingView(p WaitingPage) waitingView {
 	if v.State == "joining" {
 		seconds = 1
 	}
-	v.NoScript = v.Say("nojs", "n", strconv.Itoa(p.PollSeconds))
+	v.NoScript = v.count("nojs", int64(p.PollSeconds))
 	v.Refresh = strconv.Itoa(seconds)
 	if p.RefreshURL != "" {
 		v.Refresh += "; url=" + p.RefreshURL
@@ -269,7 +277,7 @@ func (v *waitingView) figures(f Frame) {
 			v.When = v.eta(f.EtaSec, f.State == "paused")
 		}
 		if f.Position != nil {
-			v.Big = grouped(*f.Position)
+			v.Big = v.number(*f.Position)
 			v.Title = v.Big
 			ahead := *f.Position - 1
 			if f.Ahead != nil {

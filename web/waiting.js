@@ -10,11 +10,14 @@ document.documentElement.classList.add("js");
 const { roomId, words } = cfg;
 const base = cfg.basePath || "";
 const pollMs = (cfg.pollSeconds || 5) * 1000;
-const number = new Intl.NumberFormat(words.lang);
+// Latin digits everywhere: clocks, reference codes and the server's first paint have them too.
+const locale = words.lang + "-u-nu-latn";
+const number = new Intl.NumberFormat(locale, { useGrouping: true });
+const plural = new Intl.PluralRules(locale);
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 const say = (key, args = {}) => (words[key] ?? "").replace(/\{(\w+)\}/g, (_, name) => args[name] ?? "");
-const count = (key, n) => say(words[`${key}.${n}`] ? `${key}.${n}` : key, { n: number.format(n) });
+const count = (key, n) => say([n, plural.select(n)].map((form) => `${key}.${form}`).find((k) => words[k]) ?? key, { n: number.format(n) });
 const jitter = (ms, spread = 0.4) => ms * (1 - spread / 2 + Math.random() * spread);
 
 // --- The place: what this browser holds -----------------------------------
@@ -104,16 +107,16 @@ function eta(sec) {
   if (sec == null) return say(frame?.state === "paused" ? "eta.paused" : "eta.unknown");
   const min = sec / 60;
   if (min < 1) return say("eta.now");
-  if (min < 1.5) return say("eta.one");
-  if (min < 9.5) return say("eta.min", { n: Math.round(min) });
-  if (min < 17.5) return say("eta.min", { n: Math.round(min / 5) * 5 });
+  if (min < 1.5) return say("eta.minute");
+  if (min < 9.5) return count("eta.min", Math.round(min));
+  if (min < 17.5) return count("eta.min", Math.round(min / 5) * 5);
   if (min < 50) {
     const a = Math.max(5, Math.floor((min * 0.85) / 5) * 5);
     return say("eta.range", { a, b: Math.max(a + 5, Math.ceil((min * 1.15) / 5) * 5) });
   }
   if (min < 70) return say("eta.hour");
   if (min < 120) return say("eta.hourplus");
-  if (min < 1440) return say("eta.hours", { n: Math.floor(min / 60) });
+  if (min < 1440) return count("eta.hours", Math.floor(min / 60));
   return say("eta.day");
 }
 
@@ -129,7 +132,7 @@ function clock(ms) {
 function instant(ms) {
   const at = new Date(ms - skew);
   const today = at.toDateString() === new Date().toDateString();
-  return at.toLocaleString(words.lang, today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
+  return at.toLocaleString(locale, today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
 }
 
 // --- The page ---------------------------------------------------------------

@@ -1,60 +1,29 @@
 package web
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
-	"path"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/text/feature/plural"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // words are the sentences of one locale, by key. A locale is one file in
-// locales/; adding one there is all it takes.
+// locales/, named by its language tag; adding one there is all it takes.
+//
+// A sentence about a number has a form for each plural category that the
+// language has (CLDR; "ahead.one", "ahead.few"), the bare key being "other",
+// and may have one for a number of its own ("ahead.0").
 type words map[string]string
 
-// The keys that the waiting page's module has no use for.
-var serverOnly = []string{"demo.", "missing.", "nojs"}
-
-var locales = loadLocales()
-
-func loadLocales() map[string]words {
-	out := map[string]words{}
-	entries, err := files.ReadDir("locales")
-	if err != nil {
-		panic(fmt.Sprintf("web: read locales: %v", err))
-	}
-	for _, e := range entries {
-		raw, err := files.ReadFile(path.Join("locales", e.Name()))
-		if err != nil {
-			panic(fmt.Sprintf("web: read locale %s: %v", e.Name(), err))
-		}
-		w := words{}
-		if err := json.Unmarshal(raw, &w); err != nil {
-			panic(fmt.Sprintf("web: locale %s: %v", e.Name(), err))
-		}
-		w["lang"] = strings.TrimSuffix(e.Name(), ".json")
-		if w["dir"] == "" {
-			w["dir"] = "ltr"
-		}
-		out[w["lang"]] = w
-	}
-	return out
-}
-
-// wordsOf returns the sentences of a locale such as "en" or "en-GB". One that
-// is not there answers in English: a page never stays without words.
-func wordsOf(locale string) words {
-	locale = strings.ToLower(locale)
-	if w, ok := locales[locale]; ok {
-		return w
-	}
-	language, _, _ := strings.Cut(locale, "-")
-	if w, ok := locales[language]; ok {
-		return w
-	}
-	return locales["en"]
-}
+// What the waiting page's module has no use for: whole groups, and sentences.
+var (
+	serverGroups = []string{"demo.", "missing.", "nojs", "language"}
+	serverOnly   = []string{"fair", "fair.proof", "go", "leave", "leave.ask", "leave.no", "leave.yes", "notify", "progress", "ref"}
+)
 
 // Say returns the sentence of a key with its {names} filled in; args are
 // name, value, name, value.
@@ -68,13 +37,33 @@ func (w words) Say(key string, args ...string) string {
 	return strings.NewReplacer(args...).Replace(w[key])
 }
 
-// count says a number of things: key.1 where the locale has it, else key.
+// count says a number of things.
 func (w words) count(key string, n int64) string {
-	if one := key + "." + strconv.FormatInt(n, 10); w[one] != "" {
-		return w[one]
+	for _, form := range []string{strconv.FormatInt(n, 10), w.plural(n)} {
+		if form = key + "." + form; w[form] != "" {
+			return w.Say(form, "n", w.number(n))
+		}
 	}
-	return w.Say(key, "n", grouped(n))
+	return w.Say(key, "n", w.number(n))
 }
+
+// The CLDR plural categories by the names that Intl.PluralRules gives them.
+var categories = map[plural.Form]string{
+	plural.Zero: "zero", plural.One: "one", plural.Two: "two", plural.Few: "few", plural.Many: "many", plural.Other: "other",
+}
+
+// plural names the category of a whole number.
+func (w words) plural(n int64) string {
+	return categories[plural.Cardinal.MatchPlural(w.tag(), int(n%10_000_000), 0, 0, 0, 0)]
+}
+
+// number writes 128402 as this language groups it, in the digits that clocks
+// and reference codes are in.
+func (w words) number(n int64) string {
+	return message.NewPrinter(language.Make(w["lang"] + "-u-nu-latn")).Sprint(n)
+}
+
+func (w words) tag() language.Tag { return language.Make(w["lang"]) }
 
 // eta says a wait no tighter than an estimate deserves. nil is a wait that
 // nobody knows. It says the same as eta in waiting.js.
@@ -85,16 +74,16 @@ func (w words) eta(sec *int64, paused bool) string {
 		}
 		return w["eta.unknown"]
 	}
-	n := func(v float64) string { return strconv.Itoa(int(v)) }
+	n := func(v float64) string { return w.number(int64(v)) }
 	switch min := float64(*sec) / 60; {
 	case min < 1:
 		return w["eta.now"]
 	case min < 1.5:
-		return w["eta.one"]
+		return w["eta.minute"]
 	case min < 9.5:
-		return w.Say("eta.min", "n", n(math.Round(min)))
+		return w.count("eta.min", int64(math.Round(min)))
 	case min < 17.5:
-		return w.Say("eta.min", "n", n(math.Round(min/5)*5))
+		return w.count("eta.min", int64(math.Round(min/5)*5))
 	case min < 50:
 		a := max(5, math.Floor(min*0.85/5)*5)
 		b := max(a+5, math.Ceil(min*1.15/5)*5)
@@ -104,7 +93,7 @@ func (w words) eta(sec *int64, paused bool) string {
 	case min < 120:
 		return w["eta.hourplus"]
 	case min < 1440:
-		return w.Say("eta.hours", "n", n(math.Floor(min/60)))
+		return w.count("eta.hours", int64(min/60))
 	}
 	return w["eta.day"]
 }
@@ -113,22 +102,10 @@ func (w words) eta(sec *int64, paused bool) string {
 func (w words) page() words {
 	out := make(words, len(w))
 	for key, sentence := range w {
-		keep := true
-		for _, prefix := range serverOnly {
-			keep = keep && !strings.HasPrefix(key, prefix)
-		}
-		if keep {
+		inGroup := func(group string) bool { return strings.HasPrefix(key, group) }
+		if !slices.Contains(serverOnly, key) && !slices.ContainsFunc(serverGroups, inGroup) {
 			out[key] = sentence
 		}
 	}
 	return out
-}
-
-// grouped writes 128402 as 128,402.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
