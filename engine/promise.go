@@ -36,11 +36,18 @@ func unpackWait(v uint8) float64 { return math.Pow(promiseStep, float64(v-1)) - 
 func (p *promises) note(events []room.Event, summary *room.Summary, state *room.State, judged func(ratio float64)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var last int64 = -1
+	var packed uint8
 	told := func(n room.Ticket, at room.Instant) {
 		ahead := max(summary.Waiting-1-int(summary.LastTicket-n), 0)
-		if sec, ok := summary.ETA(ahead, at); ok {
-			p.set(n, packWait(sec))
+		sec, ok := summary.ETA(ahead, at)
+		if !ok {
+			return
 		}
+		if sec != last { // neighbours are told the same
+			last, packed = sec, packWait(sec)
+		}
+		p.set(n, packed)
 	}
 	for _, e := range events {
 		switch b := e.Body.(type) {
