@@ -275,7 +275,7 @@ func (e *Engine) Rooms(ctx context.Context) ([]string, error) {
 		}
 		s, _, err := v.Summary(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %v", ErrStorage, err)
+			return nil, fmt.Errorf("%w: %w", ErrStorage, err)
 		}
 		if !s.Exists {
 			continue

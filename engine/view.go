@@ -18,7 +18,7 @@ func there(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err // whoever asked has gone
 	}
-	return fmt.Errorf("%w: %v", ErrStorage, err)
+	return fmt.Errorf("%w: %v", ErrStorage, err) //nolint:errorlint // ErrNoRoom must not be seen through it.
 }
 
 func (v roomView) Summary(ctx context.Context) (room.Summary, projection.Position, error) {

@@ -238,7 +238,7 @@ func (s *Server) failed(x *exchange, err error) {
 // finished counts the exchange and puts it back. It stops panics here, so that one request cannot take the process down.
 func (s *Server) finished(x *exchange) {
 	if v := recover(); v != nil {
-		if v == http.ErrAbortHandler {
+		if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(v)
 		}
 		s.o.Log.Error("answer a request", "route", x.name(), "method", x.r.Method, "panic", v, "stack", string(debug.Stack()))

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -249,8 +250,9 @@ func (r *reader) branding(to *room.Branding, now time.Time) {
 		}
 		// messageAt comes with a room that was read and is posted back; it is ours to set.
 		if err := o.only("name", "logoUrl", "color", "background", "message", "messageAt"); err != nil {
-			p := err.(*Problem)
-			r.fail(p.Code, "branding."+p.Field)
+			if p := new(Problem); errors.As(err, &p) {
+				r.fail(p.Code, "branding."+p.Field)
+			}
 			return
 		}
 	}

@@ -113,8 +113,8 @@ func ReadLines(rd io.Reader, fn func(*Record) error) error {
 	)
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
-		if err == bufio.ErrBufferFull {
-			for long = long[:0]; err == bufio.ErrBufferFull; line, err = in.ReadSlice('\n') {
+		if errors.Is(err, bufio.ErrBufferFull) {
+			for long = long[:0]; errors.Is(err, bufio.ErrBufferFull); line, err = in.ReadSlice('\n') {
 				if long = append(long, line...); len(long) > maxLine {
 					return &LineError{n, fmt.Errorf("it is longer than %d bytes", maxLine)}
 				}

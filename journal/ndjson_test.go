@@ -135,7 +135,7 @@ func TestLinesDamaged(t *testing.T) {
 func TestReadLinesStops(t *testing.T) {
 	stop, calls := errors.New("stop"), 0
 	err := ReadLines(bytes.NewReader(lines(pair())), func(*Record) error { calls++; return stop })
-	if err != stop || calls != 1 {
+	if !errors.Is(err, stop) || calls != 1 {
 		t.Fatalf("%d calls, %v", calls, err)
 	}
 	if err := ReadLines(iotest.ErrReader(io.ErrClosedPipe), func(*Record) error { return nil }); !errors.Is(err, io.ErrClosedPipe) {

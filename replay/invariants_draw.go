@@ -40,13 +40,10 @@ func (v *verifier) draw(b *room.Draw) room.Body {
 	case v.at < v.sum.OpensAt:
 		v.found(DrawEarly, "the draw is made before the doors-open instant %s", clock(v.sum.OpensAt))
 	}
-	var (
-		handles []room.Handle
-		ids     []room.Identity
-	)
+	var ids []room.Identity
 	for _, e := range v.entries {
 		if v.s.Handle(e.handle).Status == room.Enqueued {
-			handles, ids = append(handles, e.handle), append(ids, e.id)
+			ids = append(ids, e.id)
 		}
 	}
 	if v.o.onDraw != nil {

@@ -147,7 +147,9 @@ func (a *App) Run(ctx context.Context) error {
 		a.log.Warn("some requests were cut off", "error", err)
 		_ = server.Close()
 	}
-	<-serveDone
+	if err := <-serveDone; !errors.Is(err, http.ErrServerClosed) {
+		a.log.Warn("the listener ended early", "error", err)
+	}
 	if failed == nil {
 		<-demoDone
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -79,15 +80,16 @@ func TestConfigProblems(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := LoadConfig(test.vars)
-			if err == nil {
-				t.Fatal("the server would start")
+			problems := new(ConfigError)
+			if !errors.As(err, &problems) {
+				t.Fatalf("the server would start, or not say why: %v", err)
 			}
 			for _, want := range test.want {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%q is not named in:\n%v", want, err)
 				}
 			}
-			if got := len(err.(*ConfigError).Problems); got != len(test.want) {
+			if got := len(problems.Problems); got != len(test.want) {
 				t.Errorf("%d problems are named, not %d:\n%v", got, len(test.want), err)
 			}
 		})

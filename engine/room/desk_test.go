@@ -138,7 +138,7 @@ func (d *desk) must(c Command) []Event {
 // refused expects a refusal.
 func (d *desk) refused(c Command, want Refusal) {
 	d.t.Helper()
-	if events, err := d.do(c); err != want {
+	if events, err := d.do(c); !errors.Is(err, want) {
 		d.t.Fatalf("%#v: %d events and %v, not %q", c, len(events), err, want)
 	}
 }

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
@@ -184,7 +185,7 @@ func TestAMillionEntriesAreTheCeiling(t *testing.T) {
 		_, err := Decide(s, d.arrival(i), d.now)
 		return err
 	}
-	if err := enter(MaxEntries + 1); err != ErrPrequeueFull {
+	if err := enter(MaxEntries + 1); !errors.Is(err, ErrPrequeueFull) {
 		t.Fatalf("entry %d: %v", MaxEntries+1, err)
 	}
 	if err := enter(MaxEntries); err != nil {

@@ -9,11 +9,12 @@ type Flow struct {
 	Since  Instant // since when somebody has waited without a break under the present rate and mode; 0: nobody waits
 }
 
+const flowBuckets = 30
+
 const (
-	flowBucket  Instant = 10_000 // ms
-	flowBuckets         = 30
+	flowBucket Instant = 10_000 // ms
 	// FlowWindow is how far back a Flow remembers, in milliseconds.
-	FlowWindow = flowBucket * flowBuckets
+	FlowWindow Instant = flowBucket * flowBuckets
 )
 
 // advance empties the buckets between the newest and at's, and returns at's index.

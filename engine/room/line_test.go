@@ -348,9 +348,10 @@ func BenchmarkLineRank(b *testing.B) {
 
 func BenchmarkLineNext(b *testing.B) {
 	l, _ := millionLine()
-	n, ok := l.First()
+	n, _ := l.First()
 	for b.Loop() {
-		if n, ok = l.Next(n); !ok {
+		next, ok := l.Next(n)
+		if n = next; !ok {
 			n, _ = l.First()
 		}
 	}

@@ -3,6 +3,7 @@ package room
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"testing"
 )
 
@@ -61,7 +62,7 @@ func TestSnapshotsHoldEverything(t *testing.T) {
 		want, err1 := Decide(d.s, c, d.now)
 		got, err2 := Decide(restored, c, d.now)
 		equal(t, "decision", got, want)
-		if err1 != err2 {
+		if !errors.Is(err1, err2) {
 			t.Fatalf("%#v: %v and %v", c, err1, err2)
 		}
 		for _, e := range want {

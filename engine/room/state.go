@@ -1,3 +1,5 @@
+// Package room is the core: what a room is, which events a command leads to, and what they make of it. It is pure: the
+// standard library only, no clock, no goroutine, no randomness of its own (architecture.md, "The core").
 package room
 
 // State is a room: what Apply made of its events, and nothing else. It is not safe for concurrent use.

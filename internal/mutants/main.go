@@ -52,7 +52,7 @@ func run(ctx context.Context, out io.Writer, only string, verbose bool) (code in
 	if err != nil {
 		return 0, fmt.Errorf("make a directory for the copy: %w", err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // It is below the system's temporary directory.
+	defer os.RemoveAll(dir) // It is below the system's temporary directory.
 	if err := copyModule(strings.TrimSpace(string(root)), dir); err != nil {
 		return 0, err
 	}

@@ -256,7 +256,7 @@ func readStops(t *testing.T, j journal.Journal) {
 			}
 			return nil
 		})
-		if err != stop || n != 5 {
+		if !errors.Is(err, stop) || n != 5 {
 			t.Fatalf("%d records, then %v", n, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package valkey_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -105,7 +106,7 @@ func TestRivalsLeaveNothingBehind(t *testing.T) {
 		rivals.Go(func() {
 			for range 10 {
 				switch err := s.Reset(t.Context(), stream, h.Epoch, h.Seq, h.State); {
-				case err == projection.ErrStale && h.Epoch < 4:
+				case errors.Is(err, projection.ErrStale) && h.Epoch < 4:
 				case err != nil:
 					t.Errorf("reset of epoch %d: %v", h.Epoch, err)
 				}

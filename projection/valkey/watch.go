@@ -2,6 +2,7 @@ package valkey
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	client "github.com/valkey-io/valkey-go"
@@ -28,7 +29,7 @@ func (s *Store) subscribe(ctx context.Context, stream string, hint func()) {
 	for ctx.Err() == nil {
 		err := s.client.Receive(hooked, s.client.B().Ssubscribe().Channel(s.channel(stream)).Build(),
 			func(client.PubSubMessage) { hint() })
-		if ctx.Err() != nil || err == client.ErrClosing {
+		if ctx.Err() != nil || errors.Is(err, client.ErrClosing) {
 			return
 		}
 		s.log.DebugContext(ctx, "projection: subscription lost", "room", stream, "err", err)
