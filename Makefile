@@ -17,7 +17,7 @@ run: ## Run the server with a demo room; needs Go alone, keeps nothing
 up: ## Run the server on a Postgres and a Valkey of its own; data is kept in RUN_DIR (.run)
 	@scripts/up.sh
 
-test: ## Run every test against real Postgres, Valkey and Chromium; installs what is missing
+test: ## Run every test against the real parts (Postgres, Valkey, Chromium, nginx, Node …); installs what is missing
 	@scripts/test.sh
 
 lint: ## Run the linters

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs the real parts that the tests run against, and only those that are missing:
-# PostgreSQL, Valkey, Chromium and the C compiler of the race detector, from the distribution
-# (Debian 12 and 13).
+# Installs the real parts that the tests run against, and only those that are missing: PostgreSQL,
+# Valkey, Chromium, the C compiler of the race detector, the proxies and runtimes that connectors
+# live in (nginx, Caddy, Node, PHP) and promtool, from the distribution (Debian 12 and 13); and what
+# testdata/npm/package.json names, from npm.
 #
 # A part counts as present when its program is found or, for the two servers, when
 # QM_TEST_POSTGRES_URL or QM_TEST_VALKEY_URL names one that runs elsewhere.
@@ -16,12 +17,32 @@ have_valkey() { [ -n "${QM_TEST_VALKEY_URL:-}" ] || command -v valkey-server >/d
 have_compiler() { command -v gcc >/dev/null || command -v cc >/dev/null; }
 have_chromium() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; }
 
+have() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ]; }
+
+# What the tests take from npm, as the lock file has it. It is installed anew when that has changed.
+npm_parts() {
+  cd "$(dirname "${BASH_SOURCE[0]}")/../testdata/npm"
+  cmp -s package-lock.json node_modules/.installed-lock && return
+  echo "deps: installing the packages of testdata/npm" >&2
+  npm ci --ignore-scripts --loglevel=error >&2
+  cp package-lock.json node_modules/.installed-lock
+}
+
 missing=()
 have_postgres || missing+=(postgresql)
 have_valkey || missing+=(valkey-server)
 have_chromium || missing+=(chromium)
 have_compiler || missing+=(gcc libc6-dev)
-[ "${#missing[@]}" -eq 0 ] && exit 0
+have nginx || missing+=(nginx)
+have caddy || missing+=(caddy)
+have node || missing+=(nodejs)
+have npm || missing+=(npm)
+have php || missing+=(php-cli)
+have promtool || missing+=(prometheus)
+if [ "${#missing[@]}" -eq 0 ]; then
+  npm_parts
+  exit
+fi
 
 refuse() {
   echo "deps: $*" >&2
@@ -89,10 +110,11 @@ fi
 
 if command -v systemctl >/dev/null; then
   for part in "${missing[@]}"; do
-    case $part in postgresql | valkey-server) systemctl disable --quiet "$part" 2>/dev/null || true ;; esac
+    case $part in postgresql | valkey-server | nginx | caddy | prometheus) systemctl disable --quiet "$part" 2>/dev/null || true ;; esac
   done
 fi
 
 have_postgres || refuse "postgresql is installed but initdb is not found"
 have_valkey || refuse "valkey-server is installed but not found"
 have_chromium || refuse "chromium is installed but not found"
+npm_parts

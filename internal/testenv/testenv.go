@@ -1,5 +1,5 @@
-// Package testenv finds or starts the real parts that tests run against: PostgreSQL, Valkey and
-// Chromium. Only tests may import it (internal/archtest holds that).
+// Package testenv finds or starts the real parts that tests run against: PostgreSQL, Valkey,
+// Chromium, and the programs that connectors live in. Only tests may import it (internal/archtest holds that).
 //
 // A part that is missing fails the test with one line that says how to install it. Nothing is
 // skipped: a suite that passes without its database has proved nothing (architecture.md, "Tests").
@@ -23,7 +23,6 @@ import (
 	mathrand "math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"os/user"
 	"strconv"
 	"strings"
@@ -40,18 +39,6 @@ const (
 	// pollEvery is the pause between two looks at something that the system announces by no event.
 	pollEvery = 5 * time.Millisecond
 )
-
-// Chromium returns the path of a Chromium or Chrome binary.
-func Chromium(t testing.TB) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Fatal("testenv: no chromium found: run scripts/deps.sh as root, or put a chromium or google-chrome on PATH")
-	return ""
-}
 
 // until calls ready until it reports true or the limit is over.
 func until(limit time.Duration, ready func() bool) bool {
