@@ -134,6 +134,13 @@ func (g *Gate) Vouch(r *http.Request, client Network, now time.Time) error {
 	return refuse(CodeUnauthorized)
 }
 
+// VouchedByAdmin reports that it is the admin key by which a request vouches. Ask only after Vouch has said yes: a connector should not
+// have that key, and this is how it learns that it does.
+func (g *Gate) VouchedByAdmin(r *http.Request) bool {
+	key, ok := bearerOf(r)
+	return ok && g.adminKey.is(key) && !g.publicKey.is(key)
+}
+
 // Alive reports whether an actor that was let in may stay: a stream that was
 // opened by a session or a link ends with it.
 func (g *Gate) Alive(a Actor, now time.Time) bool {

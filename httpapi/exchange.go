@@ -52,6 +52,7 @@ var (
 	valueNoSniff = []string{"nosniff"}
 	valueNoRefer = []string{"no-referrer"}
 	valueOrigin  = []string{"Origin"}
+	valueAny     = []string{"*"}
 )
 
 // json answers with x.buf. Everything here is personal or an operator's, and so never stored (contract.md 12).

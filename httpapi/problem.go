@@ -80,6 +80,9 @@ var Codes = map[string]Verdict{
 	"sse_per_ip_limit":        {http.StatusTooManyRequests, "There are too many streams from this address.", 5},
 	"invalid_ip":              {http.StatusBadRequest, "ip takes one address.", 0},
 
+	// Installing.
+	"verify_failed": {http.StatusFailedDependency, "Something about this installation does not work: see checks.", 0},
+
 	// Storage and ownership. Nothing here takes a place away.
 	"storage_unavailable": {http.StatusServiceUnavailable, "This cannot be written down at the moment. Please try again.", 2},
 	"busy":                {http.StatusServiceUnavailable, "The room has too many requests waiting.", 1},

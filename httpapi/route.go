@@ -20,12 +20,13 @@ type route struct {
 
 	get, post, delete handler
 
-	admin bool        // under /api/admin; set for all routes with a role
-	open  bool        // judges its credential itself
-	role  access.Role // what GET needs; NoRole: everyone may
-	write access.Role // what POST and DELETE need
-	cors  bool        // other origins may read it, as the room's policy says
-	page  bool        // people look at it: refusals are pages
+	admin  bool        // under /api/admin; set for all routes with a role
+	open   bool        // judges its credential itself
+	role   access.Role // what GET needs; NoRole: everyone may
+	write  access.Role // what POST and DELETE need
+	cors   bool        // other origins may read it, as the room's policy says
+	public bool        // every origin may read it: nothing in it is about whoever asks
+	page   bool        // people look at it: refusals are pages
 
 	allow string
 	ok    map[string]prometheus.Counter // answered 200, by method: counted without looking for labels
@@ -110,8 +111,11 @@ func (s *Server) dispatch(x *exchange) error {
 		}
 		return s.notFoundPage(x)
 	}
-	if r.cors {
+	switch {
+	case r.cors:
 		s.cors(x)
+	case r.public:
+		x.w.Header()["Access-Control-Allow-Origin"] = valueAny
 	}
 	run, need := handler(nil), r.write
 	switch x.r.Method {

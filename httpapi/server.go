@@ -87,6 +87,7 @@ type Server struct {
 	refreshAfter time.Duration // how old a token is when it is due to be signed anew (seed 004, QM-391)
 	noRoom       counter       // checks of unknown rooms, which fail open
 	scopes       sync.Map      // room id -> *roomScope, of rooms with rules
+	checkins     checkins      // the connectors that asked for a report
 	quit         chan struct{}
 	quitOnce     sync.Once
 }
@@ -173,6 +174,9 @@ func (s *Server) routes() []*route {
 		// The edge
 		&route{name: "check", paths: []string{"api:check"}, get: s.check, cors: true},
 		&route{name: "targeting", paths: []string{"api:targeting"}, get: s.targeting},
+		// Installing
+		&route{name: "verify", paths: []string{"api:verify"}, get: s.verify, public: true},
+		&route{name: "verify.gif", paths: []string{"api:verify.gif"}, get: s.verifyImage, public: true},
 		// Health
 		&route{name: "health", paths: []string{"api:health", "/healthz"}, get: s.health},
 		&route{name: "version", paths: []string{"api:version"}, get: s.version},
@@ -191,6 +195,7 @@ func (s *Server) routes() []*route {
 		&route{name: "admin.eject", paths: []string{"api:admin/rooms/{id}/eject"}, post: s.eject, write: access.Operator},
 		&route{name: "admin.purge", paths: []string{"api:admin/rooms/{id}/purge"}, post: s.purge, write: access.Operator},
 		&route{name: "admin.journal", paths: []string{"api:admin/rooms/{id}/journal"}, get: s.journal, role: access.Viewer},
+		&route{name: "admin.connectors", paths: []string{"api:admin/rooms/{id}/connectors"}, get: s.checkedIn, role: access.Viewer},
 		&route{name: "admin.targeting", paths: []string{"api:admin/rooms/{id}/targeting"}, get: s.adminTargeting, role: access.Viewer},
 		// Pages
 		&route{name: "waiting", paths: []string{"/w/{id}"}, get: s.waitingPage, page: true},

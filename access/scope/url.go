@@ -20,6 +20,9 @@ type URL struct {
 // String is the address in that spelling; without an origin when none was given.
 func (u URL) String() string { return u.origin + u.whole }
 
+// Origin is the address's origin as browsers write it; "" when only a path was given.
+func (u URL) Origin() string { return u.origin }
+
 // Bare reports whether the address is an origin and nothing more.
 func (u URL) Bare() bool { return u.origin != "" && u.whole == "/" }
 
