@@ -24,14 +24,18 @@ func goldenBodies() []room.Body {
 		Branding: room.Branding{
 			Name: "Shop", LogoURL: "https://shop.example/logo.svg", Color: "#a1b2c3", Background: "#ffffff", Message: "Back soon", MessageAt: 1_772_388_000_000,
 		},
-		ReturnOrigins: []string{"https://shop.example"}, TagOrigins: []string{"https://www.shop.example"}, URLPatterns: []string{"/sale*", "!/sale/terms"},
+		ReturnOrigins: []string{"https://shop.example"}, TagOrigins: []string{"https://www.shop.example"}, URLPatterns: []string{"/sale*", "!/sale/terms"}, URLPatternsAt: 1_772_388_000_001,
+		Protection:   room.Protection{Mode: "enforce", Threshold: 90, Work: true},
+		Autotune:     &room.Autotune{Floor: 60, Ceiling: 6000, Step: 30, LatencyMs: 800, ErrorPct: 5},
+		AutoActivate: &room.AutoActivate{ArrivalsPerMinute: 1200, CalmMinutes: 10},
+		Openings:     []room.Opening{{OpensAt: 1_772_391_600_000, ClosesAt: 1_772_395_200_000}, {OpensAt: 1_772_478_000_000}},
 	}
 	order := []uint32{2, 0, 3, 1}
 	secret, head := room.Digest{1, 2, 3}, room.Digest{4, 5, 6}
 	return []room.Body{
 		&room.Create{Generation: 3, Mode: room.Active, Settings: s},
-		&room.Configure{Settings: s, Credit: 59_999},
-		&room.StateChange{Mode: room.Paused, Credit: 30_000},
+		&room.Configure{Settings: s, Credit: 59_999, Reason: &room.Reason{Rule: "autotune", Sign: "slow", Value: 1204, Limit: 800}},
+		&room.StateChange{Mode: room.Paused, Credit: 30_000, Reason: &room.Reason{Rule: "autoActivate", Sign: "surge", Value: 1900, Limit: 1200}},
 		&room.Schedule{OpensAt: 1_772_391_600_000, Commitment: room.Commitment(secret)},
 		&room.Enqueue{Handle: 17, Holder: holder("entrant"), Identity: identity("192.0.2.1"), Score: 12},
 		&room.Draw{

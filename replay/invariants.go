@@ -44,9 +44,9 @@ func (v *verifier) judge(b room.Body) room.Body {
 	case *room.Purge:
 		return v.purge(b)
 	case *room.Configure:
-		return &room.Configure{Settings: b.Settings, Credit: v.credit(b.Credit)}
+		return &room.Configure{Settings: b.Settings, Credit: v.credit(b.Credit), Reason: b.Reason}
 	case *room.StateChange:
-		return &room.StateChange{Mode: b.Mode, Credit: v.credit(b.Credit)}
+		return &room.StateChange{Mode: b.Mode, Credit: v.credit(b.Credit), Reason: b.Reason}
 	case *room.Close:
 		v.generation(b.Generation)
 		v.forget()

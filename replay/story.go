@@ -108,11 +108,11 @@ func (t *teller) room(b room.Body) string {
 			return "configured"
 		}
 		if changes := settingsDiff(sum.Settings, &b.Settings); len(changes) > 0 {
-			return "configured: " + strings.Join(changes, ", ")
+			return "configured: " + strings.Join(changes, ", ") + because(b.Reason)
 		}
 		return "configured, with nothing changed"
 	case *room.StateChange:
-		return fmt.Sprintf("set to %s; it was %s", b.Mode, sum.Mode)
+		return fmt.Sprintf("set to %s; it was %s", b.Mode, sum.Mode) + because(b.Reason)
 	case *room.Schedule:
 		switch {
 		case b.OpensAt == 0:
@@ -222,7 +222,7 @@ func (t *teller) ticket(b room.Body, n room.Ticket) string {
 			return fmt.Sprintf("purged with the line, %s after joining", span(t.at-p.JoinedAt))
 		}
 	case *room.Configure:
-		if p.Status == room.Waiting && t.v.sum.Settings != nil && p.Held && b.Settings.HoldScore > t.v.sum.Settings.HoldScore {
+		if p.Status == room.Waiting && t.v.sum.Settings != nil && p.Held && (b.Settings.HoldScore > t.v.sum.Settings.HoldScore || b.Settings.Protection.Monitor()) {
 			return fmt.Sprintf("held so far; holdScore is now %d", b.Settings.HoldScore)
 		}
 	case *room.Close, *room.Delete:
@@ -262,7 +262,7 @@ func (t *teller) lapsed(why string) string {
 
 // held says how a score counts.
 func (t *teller) held(s uint8) string {
-	if set := t.v.sum.Settings; set != nil && int64(s) >= set.HoldScore {
+	if set := t.v.sum.Settings; set != nil && set.Holds(s) {
 		return fmt.Sprintf(", and is held: score %d", s)
 	}
 	return score(s)
@@ -354,6 +354,14 @@ func count(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// because says why a room changed by itself.
+func because(r *room.Reason) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s: %s, %d against %d)", r.Rule, r.Sign, r.Value, r.Limit)
 }
 
 func slotLimit(s *room.Settings) string {

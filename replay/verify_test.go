@@ -66,6 +66,9 @@ func TestRecordJournals(t *testing.T) {
 	if *update {
 		old, _ := filepath.Glob(filepath.Join(journalDir, "*.ndjson"))
 		for _, f := range old {
+			if strings.HasPrefix(filepath.Base(f), "kept-") {
+				continue // what an earlier build wrote has to be read for ever
+			}
 			if err := os.Remove(f); err != nil {
 				t.Fatal(err)
 			}

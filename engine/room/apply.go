@@ -57,7 +57,7 @@ func (s *State) Apply(e Event) {
 	case *Configure:
 		settings := b.Settings
 		paceChanged = settings.RatePerMinute != s.settings.RatePerMinute
-		rehold := settings.HoldScore != s.settings.HoldScore
+		rehold := settings.HoldScore != s.settings.HoldScore || settings.Protection.Monitor() != s.settings.Protection.Monitor()
 		s.settings, s.credit = &settings, b.Credit
 		if rehold {
 			s.rehold()
@@ -110,7 +110,7 @@ func (s *State) seat(n Ticket, h Holder, id Identity, score uint8, joined uint32
 		s.live = append(s.live, 0)
 	}
 	s.live[page]++
-	if int64(score) >= s.settings.HoldScore {
+	if s.settings.Holds(score) {
 		s.held.Add(n)
 	} else {
 		s.line.Add(n)
@@ -284,17 +284,17 @@ func (s *State) applyPurge() {
 	}
 }
 
-// rehold sorts the waiting tickets anew into passable and held, after holdScore has changed.
+// rehold sorts the waiting tickets anew into passable and held, after what decides that has changed.
 func (s *State) rehold() {
 	var move []Ticket
 	for n, ok := s.held.First(); ok; n, ok = s.held.Next(n) {
-		if int64(s.score.at(uint32(n))) < s.settings.HoldScore {
+		if !s.settings.Holds(s.score.at(uint32(n))) {
 			move = append(move, n)
 		}
 	}
 	hold := len(move)
 	for n, ok := s.line.First(); ok; n, ok = s.line.Next(n) {
-		if int64(s.score.at(uint32(n))) >= s.settings.HoldScore {
+		if s.settings.Holds(s.score.at(uint32(n))) {
 			move = append(move, n)
 		}
 	}

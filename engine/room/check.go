@@ -26,7 +26,7 @@ func Check(s *State) error {
 		}
 		switch status {
 		case Waiting:
-			if inHeld != (int64(s.score.at(uint32(n))) >= s.settings.HoldScore) {
+			if inHeld != s.settings.Holds(s.score.at(uint32(n))) {
 				return fmt.Errorf("ticket %d has score %d at holdScore %d, held: %v", n, s.score.at(uint32(n)), s.settings.HoldScore, inHeld)
 			}
 			if inHeld {

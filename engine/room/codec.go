@@ -30,9 +30,9 @@ type kind struct {
 
 // kinds are all there are.
 var kinds = []kind{
-	{"create", 1, func() Body { return new(Create) }},
-	{"configure", 1, func() Body { return new(Configure) }},
-	{"state", 1, func() Body { return new(StateChange) }},
+	{"create", 2, func() Body { return new(Create) }},
+	{"configure", 2, func() Body { return new(Configure) }},
+	{"state", 2, func() Body { return new(StateChange) }},
 	{"schedule", 1, func() Body { return new(Schedule) }},
 	{"enqueue", 1, func() Body { return new(Enqueue) }},
 	{"draw", 1, func() Body { return new(Draw) }},
@@ -109,7 +109,8 @@ func DecodeBody(name string, version int, at Instant, body []byte) (Event, error
 		}
 	}
 	k, ok := kindOf(name)
-	if !ok || k.version != version {
+	upcast := upcasts[[2]any{name, version}]
+	if !ok || k.version != version && upcast == nil {
 		return Event{}, &UnknownEventError{name, version}
 	}
 	b := k.empty()
@@ -121,10 +122,40 @@ func DecodeBody(name string, version int, at Instant, body []byte) (Event, error
 	if d.More() {
 		return Event{}, fmt.Errorf("room: decode %s: more than one value", name)
 	}
+	if upcast != nil {
+		if err := upcast(b); err != nil {
+			return Event{}, fmt.Errorf("room: decode %s version %d: %w", name, version, err)
+		}
+	}
 	if err := plausible(b); err != nil {
 		return Event{}, fmt.Errorf("room: decode %s: %w", name, err)
 	}
 	return Event{At: at, Body: b}, nil
+}
+
+// upcasts make of an older version, decoded, what it means today. Version 1 of these three knew fewer fields, and meant what their
+// absence means now: all there is to do is to refuse what it could not say.
+var upcasts = map[[2]any]func(Body) error{
+	{"create", 1}: func(b Body) error { return settingsOf1(&b.(*Create).Settings) },
+	{"configure", 1}: func(b Body) error {
+		c := b.(*Configure)
+		return errors.Join(settingsOf1(&c.Settings), reasonOf1(c.Reason))
+	},
+	{"state", 1}: func(b Body) error { return reasonOf1(b.(*StateChange).Reason) },
+}
+
+func settingsOf1(s *Settings) error {
+	if s.Protection != (Protection{}) || s.Autotune != nil || s.AutoActivate != nil || s.Openings != nil {
+		return errors.New("a setting that came later")
+	}
+	return nil
+}
+
+func reasonOf1(r *Reason) error {
+	if r != nil {
+		return errors.New("a reason, which came later")
+	}
+	return nil
 }
 
 // plausible refuses bodies that Apply could not take whatever the state.

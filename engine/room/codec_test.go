@@ -62,6 +62,32 @@ func TestDamagedBodies(t *testing.T) {
 	}
 }
 
+// Version 1 knew fewer fields. It reads as what it meant; what it could not say is damage.
+func TestOlderVersions(t *testing.T) {
+	const settings = `{"name":"","targetUrl":"","ratePerMinute":1,"maxConcurrent":null,"passedTtlSec":1,"sessionTtlSec":1,"sessionMaxSec":1,"holdScore":1,` +
+		`"preQueueMaxPerIp":null,"queueMaxPerIp":null,"presenceSec":null,"onBackendDown":"","branding":{}`
+	for kind, body := range map[string]string{
+		"create": `{"g":1,"state":"active","settings":` + settings + `%s}}`, "configure": `{"settings":` + settings + `%s},"credit":7}`, "state": `{"state":"paused","credit":7%s}`,
+	} {
+		old := strings.Replace(body, "%s", "", 1)
+		was, err := DecodeBody(kind, 1, 1, []byte(old))
+		if err != nil {
+			t.Fatalf("%s version 1: %v", kind, err)
+		}
+		if is, err := DecodeBody(kind, 2, 1, []byte(old)); err != nil || !cmp.Equal(was, is) {
+			t.Errorf("%s reads as %+v in version 1, as %+v in version 2, %v", kind, was.Body, is.Body, err)
+		}
+		for _, more := range []string{`,"autotune":{"floor":1}`, `,"autoActivate":{}`, `,"openings":[]`, `,"protection":{"mode":"off"}`, `,"reason":{"rule":"autotune"}`} {
+			if e, err := DecodeBody(kind, 1, 1, []byte(strings.Replace(body, "%s", more, 1))); err == nil {
+				t.Errorf("%s version 1 with %s was taken for %+v", kind, more, e.Body)
+			}
+		}
+	}
+	if e, err := DecodeBody("configure", 1, 1, []byte(`{"settings":`+settings+`},"credit":7,"reason":{"rule":"autotune"}}`)); err == nil {
+		t.Errorf("a reason in version 1 was taken for %+v", e.Body)
+	}
+}
+
 // An unknown kind or version is a hard error that names it.
 func TestUnknownEvents(t *testing.T) {
 	for _, c := range []struct {
@@ -140,6 +166,13 @@ func drawSettings(t *rapid.T) Settings {
 	if rapid.Bool().Draw(t, "lists") {
 		s.ReturnOrigins, s.TagOrigins, s.URLPatterns = drawTexts(t, "return"), drawTexts(t, "tag"), drawTexts(t, "url")
 		s.URLPatternsAt = Instant(rapid.Int64().Draw(t, "url rules at"))
+	}
+	if rapid.Bool().Draw(t, "by itself") {
+		n := rapid.Int64Range(1, 1e6)
+		s.Protection = Protection{Mode: drawText(t, "protection"), Threshold: n.Draw(t, "threshold"), Work: true}
+		s.Autotune = &Autotune{Floor: n.Draw(t, "floor"), Ceiling: n.Draw(t, "ceiling"), Step: 1, LatencyMs: 2, ErrorPct: 3}
+		s.AutoActivate = &AutoActivate{ArrivalsPerMinute: n.Draw(t, "arrivals"), CalmMinutes: 1}
+		s.Openings = []Opening{{OpensAt: Instant(n.Draw(t, "opens")), ClosesAt: 1}, {OpensAt: 2}}
 	}
 	return s
 }

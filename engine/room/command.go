@@ -17,8 +17,9 @@ type Edit struct {
 	Settings   *Settings // nil: as they are
 	OpensAt    *Instant  // nil: as it is; otherwise as in Reschedule
 	Commitment Digest
-	Mode       Mode  // "": as it is
-	Credit     int64 // as in Tick
+	Mode       Mode    // "": as it is
+	Credit     int64   // as in Tick
+	Reason     *Reason // nil: an operator's wish
 }
 
 // Reconfigure replaces the settings; Credit as in Tick.

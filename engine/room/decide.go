@@ -125,7 +125,7 @@ func (s *State) decideNewRoom(c NewRoom, now Instant) ([]Event, error) {
 
 func (s *State) decideEdit(c Edit, now Instant) (events []Event, err error) {
 	if c.Settings != nil {
-		events = append(events, Event{At: now, Body: &Configure{Settings: *c.Settings, Credit: c.Credit}})
+		events = append(events, Event{At: now, Body: &Configure{Settings: *c.Settings, Credit: c.Credit, Reason: c.Reason}})
 	}
 	if c.OpensAt != nil {
 		doors, err := s.decideSchedule(Reschedule{OpensAt: *c.OpensAt, Commitment: c.Commitment}, now)
@@ -135,7 +135,7 @@ func (s *State) decideEdit(c Edit, now Instant) (events []Event, err error) {
 		events = append(events, doors...)
 	}
 	if c.Mode != "" && c.Mode != s.mode {
-		events = append(events, Event{At: now, Body: &StateChange{Mode: c.Mode, Credit: c.Credit}})
+		events = append(events, Event{At: now, Body: &StateChange{Mode: c.Mode, Credit: c.Credit, Reason: c.Reason}})
 	}
 	return events, nil
 }

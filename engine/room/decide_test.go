@@ -283,6 +283,15 @@ func TestHeldTickets(t *testing.T) {
 		d.kinds(Reconfigure{Settings: settingsOf(func(s *Settings) { s.RatePerMinute, s.HoldScore = 6000, score })}, "configure")
 	}
 	d.join(6, 7)
+	protect := func(mode string) {
+		t.Helper()
+		d.kinds(Reconfigure{Settings: settingsOf(func(s *Settings) { s.RatePerMinute, s.HoldScore, s.Protection.Mode = 6000, 70, mode })}, "configure")
+	}
+	protect("monitor") // counts scores, and holds nobody
+	equal(t, "held by a monitor", d.s.held.Len(), 0)
+	d.compare()
+	protect("enforce")
+	equal(t, "held again", d.s.held.Len(), 2)
 	hold(71)
 	d.compare()
 	equal(t, "the released passes first", passedIn(d.must(Flush{Count: 1})), []Ticket{2})

@@ -31,12 +31,22 @@ type Create struct {
 type Configure struct {
 	Settings Settings `json:"settings"`
 	Credit   int64    `json:"credit"`
+	Reason   *Reason  `json:"reason,omitempty"` // since version 2; nil: an operator's wish
+}
+
+// Reason is why a room changed by itself: which of its rules, what it saw, and what it compared that with.
+type Reason struct {
+	Rule  string `json:"rule"` // "autotune", "autoActivate" or "openings"
+	Sign  string `json:"sign"` // what was seen: "well", "slow", "failing", "surge", "calm", "opens", …
+	Value int64  `json:"value"`
+	Limit int64  `json:"limit"`
 }
 
 // StateChange sets the configured state. (Its kind is "state".)
 type StateChange struct {
-	Mode   Mode  `json:"state"`
-	Credit int64 `json:"credit"`
+	Mode   Mode    `json:"state"`
+	Credit int64   `json:"credit"`
+	Reason *Reason `json:"reason,omitempty"` // as in Configure
 }
 
 // Schedule sets the doors-open instant, or cancels it with OpensAt 0. Commitment is the hash of the sealed secret that

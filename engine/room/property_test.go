@@ -40,6 +40,7 @@ func (p *party) settings() Settings {
 		s.SessionTTLSec = rapid.Int64Range(1, 20).Draw(p.rt, "ttl")
 		s.SessionMaxSec = rapid.Int64Range(1, 60).Draw(p.rt, "max")
 		s.HoldScore = rapid.Int64Range(1, 100).Draw(p.rt, "hold")
+		s.Protection.Mode = rapid.SampledFrom([]string{"", "off", "monitor", "enforce"}).Draw(p.rt, "protection")
 	})
 }
 

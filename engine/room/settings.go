@@ -33,6 +33,49 @@ type Settings struct {
 	TagOrigins       []string `json:"tagOrigins,omitzero"`     // nil: as ReturnOrigins; empty is another policy, and stays
 	URLPatterns      []string `json:"urlPatterns,omitempty"`   // the rules of access/scope; empty: every page is in scope
 	URLPatternsAt    Instant  `json:"urlPatternsAt,omitempty"` // stamped by the server when the rules change
+
+	// Since version 2 of create and configure.
+	Protection   Protection    `json:"protection,omitzero"`
+	Autotune     *Autotune     `json:"autotune,omitempty"`     // nil: the rate is the operator's alone
+	AutoActivate *AutoActivate `json:"autoActivate,omitempty"` // nil: the state is the operator's alone
+	Openings     []Opening     `json:"openings,omitempty"`     // ascending; each ends before the next begins
+}
+
+// Protection is what a room does with scores at its door (seed 004, protection; domain.md rule 10).
+type Protection struct {
+	Mode      string `json:"mode"`                // "off" (as is ""), "monitor" or "enforce"
+	Threshold int64  `json:"threshold,omitempty"` // enforce: refused from this score on, 1 to 100
+	Work      bool   `json:"work,omitempty"`      // enforce: a proof of work takes the place of the refusal
+}
+
+// Monitor says whether scores are counted and nothing else follows from them.
+func (p Protection) Monitor() bool { return p.Mode == "monitor" }
+
+// Autotune lets the rate follow the target's health (seed 004, autotune): up by Step a period while the target is well, down by half
+// when it is not, within Floor and Ceiling.
+type Autotune struct {
+	Floor     int64 `json:"floor"`     // tickets a minute
+	Ceiling   int64 `json:"ceiling"`   // tickets a minute
+	Step      int64 `json:"step"`      // tickets a minute
+	LatencyMs int64 `json:"latencyMs"` // a target that answers slower than this is not well
+	ErrorPct  int64 `json:"errorPct"`  // nor is one of which more answers than this fail, 0 to 100
+}
+
+// AutoActivate lets a room in bypass begin to queue when a surge comes, and stop when it is over (seed 004, autoActivate).
+type AutoActivate struct {
+	ArrivalsPerMinute int64 `json:"arrivalsPerMinute"` // a surge: more than this
+	CalmMinutes       int64 `json:"calmMinutes"`       // it is over: less than half of that, and nobody waiting, for so long
+}
+
+// Opening is one of several times at which a room opens.
+type Opening struct {
+	OpensAt  Instant `json:"opensAt"`
+	ClosesAt Instant `json:"closesAt,omitempty"` // 0: it stays open
+}
+
+// Holds says whether a waiting ticket with this score is held: the outflow steps over it (domain.md rule 10).
+func (s *Settings) Holds(score uint8) bool {
+	return int64(score) >= s.HoldScore && !s.Protection.Monitor()
 }
 
 // Branding is what the waiting page shows of the operator.

@@ -10,7 +10,7 @@ import (
 )
 
 // SnapshotFormat is the number of the snapshot form; a snapshot of another is thrown away, never migrated.
-const SnapshotFormat = 1
+const SnapshotFormat = 2
 
 // snapshotHead is the part of a snapshot that does not grow with visitors.
 type snapshotHead struct {
