@@ -1,0 +1,3 @@
+// Package connector puts a waiting room in front of a site. [All] is every connector that
+// this build carries, for the registry that hands them out. README.md says what a connector has to do, and [Vectors] says it in cases.
+package connector
