@@ -17,6 +17,7 @@ func (s *Server) events(x *exchange) error {
 		return err
 	}
 	f := &x.frame
+	f.wanted = x.wanted()
 	if err := s.look(x.r.Context(), f, v, x.now); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"qm/access/token"
@@ -16,6 +15,7 @@ type frame struct {
 	sum     room.Summary
 	place   room.Place
 	visitor token.Visitor // what the token names
+	wanted  string        // where the visitor asked to be brought back to, as the request says it; "" for nowhere
 
 	gone    string // why the place is none any more: "expired", "reset", "room_reset", "left"; "" while it is one
 	passed  bool
@@ -23,6 +23,7 @@ type frame struct {
 	unseen  bool   // the token lies beyond this process's view: the figures are an estimate
 	door    string // where to go, when passed
 	token   string // a token that the browser should hold instead of the one it showed; "" for none
+	ref     string // the short code that names the place to the help desk; told with each token that the owner is given, and to nobody else
 	leftSec int64  // what is left of the entry window, when passed; 0: not said
 }
 
@@ -171,9 +172,12 @@ func (s *Server) finish(ctx context.Context, f *frame, sessions []string, now ti
 			v.IssuedAt = now.UnixMilli()
 		}
 		f.token = s.o.Keys.SignVisitor(v)
+		if session != "" {
+			f.ref = s.o.Keys.ShortCode(v)
+		}
 	case due && session != "":
 		f.visitor.IssuedAt = now.UnixMilli()
-		f.token = s.o.Keys.SignVisitor(f.visitor)
+		f.token, f.ref = s.o.Keys.SignVisitor(f.visitor), s.o.Keys.ShortCode(f.visitor)
 	}
 	if f.passed {
 		f.door = s.doorURL(f, session != "", now)
@@ -181,29 +185,31 @@ func (s *Server) finish(ctx context.Context, f *frame, sessions []string, now ti
 	return session, nil
 }
 
+// holds is the place as a token would name it: the ticket, once an entry was drawn.
+func (f *frame) holds() token.Visitor {
+	v := f.visitor
+	if v.PreQueued() && f.place.Ticket != 0 {
+		v.Handle, v.Ticket = 0, uint32(f.place.Ticket)
+	}
+	return v
+}
+
 // waits reports a place that is still waited for, in line or in the pre-queue: the only kind whose token is signed anew.
 func (f *frame) waits() bool { return f.gone == "" && !f.passed && !f.unseen }
 
-// doorURL is where the visitor is sent: the room's target, with a single-use code for the browser that owns the pass
-// (contract.md 19). Never anything that could be used a second time.
+// doorURL is where the visitor is sent: the page that they wanted, where the room's return policy lets it, or else the room's
+// target, with a single-use code for the browser that owns the pass (contract.md 19). Never anything that could be used a second time.
 func (s *Server) doorURL(f *frame, owner bool, now time.Time) string {
-	target := f.sum.Settings.TargetURL
+	target := returnURL(f.sum.Settings, f.wanted)
+	if target == "" {
+		target = f.sum.Settings.TargetURL
+	}
 	if !owner || f.bypass || f.place.Ticket == 0 {
 		return target
 	}
-	code := s.o.Keys.SignCode(token.Code{
+	return withCode(target, s.o.Keys.SignCode(token.Code{
 		Room: f.visitor.Room, Ticket: uint32(f.place.Ticket), Generation: f.sum.Generation, IssuedAt: now.UnixMilli(),
-	})
-	target, fragment, has := strings.Cut(target, "#")
-	glue := "?"
-	if strings.Contains(target, "?") {
-		glue = "&"
-	}
-	target += glue + "qm_code=" + code
-	if has {
-		target += "#" + fragment
-	}
-	return target
+	}))
 }
 
 // stateOf is the room's state on the visitor's wire.
@@ -285,6 +291,9 @@ func (f *frame) append(b []byte, now time.Time) []byte {
 	}
 	if f.token != "" {
 		b = appendText(b, "token", f.token)
+	}
+	if f.ref != "" {
+		b = appendText(b, "ref", f.ref)
 	}
 	return append(b, '}')
 }

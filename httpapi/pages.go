@@ -3,6 +3,8 @@ package httpapi
 import (
 	"bytes"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"qm/engine/room"
@@ -10,82 +12,138 @@ import (
 )
 
 // waitingPage is /w/:roomId (seed 004). It takes a place by cookie, so that the page works without JavaScript (contract.md 9), shows
-// what is known of it at the first paint, and moves on when it is the visitor's turn. HEAD takes nothing.
+// what is known of it at the first paint, and moves on when it is the visitor's turn. HEAD takes nothing. While the room cannot be
+// asked, the page says so, takes no place, and tries again by itself.
 func (s *Server) waitingPage(x *exchange) error {
 	id := x.id
 	if !validRoomID(id) {
 		return refuse("room_not_found")
 	}
-	ctx := x.r.Context()
-	sum, _, err := s.summary(ctx, id)
+	page := web.WaitingPage{RoomID: id, Locale: s.locale(x)}
+	sum, _, err := s.summary(x.r.Context(), id)
 	if err != nil {
-		return err
+		return s.retryPage(x, page, err)
 	}
-	page := web.WaitingPage{
-		RoomID: id, RoomName: nameOf(sum.Settings, id), Branding: brandingOf(sum.Settings), Drawn: sum.Proof != nil,
-		Locale: s.locale(x),
-	}
+	page.RoomName, page.Branding, page.Drawn = nameOf(sum.Settings, id), brandingOf(sum.Settings), sum.Proof != nil
+	page.ReturnURL, page.SiteURL = returnURL(sum.Settings, x.wanted()), siteURL(sum.Settings, x.wanted())
 	if x.head {
-		return s.page(x, page)
+		return s.page(x, http.StatusOK, page)
 	}
 	if err := s.allow(x, s.statuses); err != nil {
 		return err
 	}
 	f := &x.frame
-	found := false
-	for t := range cookiesOf(x.r.Header, placeCookie, id) {
-		v, err := s.o.Keys.VerifyVisitor(t, id, x.now)
-		if err != nil {
-			continue
-		}
-		if err := s.look(ctx, f, v, x.now); err != nil {
-			continue
-		}
-		if f.gone != "" {
-			// A place known to have lapsed is treated as no token, and the page says why (seed 004, Visitor).
-			switch f.gone {
-			case "expired":
-				page.Lapsed = "expired"
-			case "reset", "room_reset":
-				page.Lapsed = "reset"
-			}
-			continue
-		}
-		session := ""
-		if f.passed && f.bypass && f.place.Ticket == 0 {
-			found = true
-			break
-		}
-		if session, err = s.owned(ctx, f, sessions(x.r.Header, id)); err == nil && session != "" {
-			found = true
-			break
-		}
-	}
-	if found {
-		page.Lapsed = "" // another cookie's place: nothing was lost
-		if err := s.tell(x, f); err != nil {
-			return err
-		}
-	} else {
+	found, dead, err := s.seat(x, f, &page)
+	if err == nil && !found {
 		if err := s.allowNetwork(x, s.joins, x.network); err != nil {
 			return err
 		}
-		if err := s.take(x, id, "", func() error { return nil }); err != nil {
-			return err
-		}
+		// The dead token goes along: what is filed against it follows the visitor to the new place (seed 004, Visitor).
+		err = s.take(x, id, dead, x.wanted(), func() error { return nil })
 	}
-	if f.passed {
+	if err != nil {
+		return s.retryPage(x, page, err)
+	}
+	if f.passed && s.hop(x) {
 		x.redirect(f.door)
 		return nil
 	}
-	page.First = firstFrame(f, x.now)
-	return s.page(x, page)
+	page.First, page.Ref = firstFrame(f, x.now), f.ref
+	return s.page(x, http.StatusOK, page)
+}
+
+// seat finds the place that the browser holds already, and leaves it in f. A place known to have lapsed is none, and the page says why
+// (seed 004, Visitor); its token is dead.
+func (s *Server) seat(x *exchange, f *frame, page *web.WaitingPage) (found bool, dead string, err error) {
+	for t := range cookiesOf(x.r.Header, placeCookie, x.id) {
+		v, err := s.o.Keys.VerifyVisitor(t, x.id, x.now)
+		if err != nil {
+			continue
+		}
+		if err := s.look(x.r.Context(), f, v, x.now); err != nil {
+			continue
+		}
+		switch f.gone {
+		case "":
+			owner := f.passed && f.bypass && f.place.Ticket == 0 // who passes while the queue is off holds nothing to be owned
+			if !owner {
+				session, err := s.owned(x.r.Context(), f, sessions(x.r.Header, x.id))
+				owner = err == nil && session != ""
+			}
+			if owner {
+				page.Lapsed = "" // another cookie's place: nothing was lost
+				f.wanted = x.wanted()
+				if err := s.tell(x, f); err != nil {
+					return false, "", err
+				}
+				f.ref = s.o.Keys.ShortCode(f.holds())
+				return true, "", nil
+			}
+		case "expired":
+			page.Lapsed, dead = "expired", t
+		case "reset", "room_reset":
+			page.Lapsed, dead = "reset", t
+		}
+	}
+	return false, dead, nil
+}
+
+// comesBack are the refusals after which the same page may do better in a while: the server is there, and the room is not.
+var comesBack = map[string]bool{
+	"storage_unavailable": true, "busy": true, "not_owner": true, "room_damaged": true, "draw_under_way": true, "shutting_down": true,
+}
+
+// retryPage answers an error with the waiting page in retry mode (seed 004, onBackendDown: 503 and Retry-After, no place taken) when
+// the room will be back. Any other error is returned.
+func (s *Server) retryPage(x *exchange, page web.WaitingPage, err error) error {
+	p, ok := problemOf(err)
+	if !ok || !comesBack[p.Code] {
+		return err
+	}
+	page.Retry, page.Lapsed = true, ""
+	page.PollSeconds = max(5, Codes[p.Code].Retry, p.After)
+	x.code = p.Code
+	x.w.Header().Set("Retry-After", itoa(page.PollSeconds))
+	return s.page(x, http.StatusServiceUnavailable, page)
+}
+
+// Of a browser that is sent on by redirect more than maxHops times in hopSec seconds, somebody sends it back each time: it is shown the
+// page, which says that it is its turn and has a button.
+const (
+	hopCookie = "qmhops"
+	maxHops   = 3
+	hopSec    = 60
+)
+
+// hop counts the redirects of a browser, and reports whether one more may follow.
+func (s *Server) hop(x *exchange) bool {
+	hops := 0
+	if c, err := x.r.Cookie(hopCookie); err == nil {
+		hops, _ = strconv.Atoi(c.Value)
+	}
+	if hops >= maxHops {
+		return false
+	}
+	s.setCookie(x, hopCookie, itoa(max(hops, 0)+1), hopSec, true, s.secure(x.r))
+	return true
+}
+
+// siteURL is where somebody goes for whom there is no line: the page that they wanted, or the room's target.
+func siteURL(set *room.Settings, wanted string) string {
+	if back := returnURL(set, wanted); back != "" {
+		return back
+	}
+	return set.TargetURL
 }
 
 // firstFrame is what the page shows before its script has asked for anything.
 func firstFrame(f *frame, now time.Time) web.Frame {
 	sum := &f.sum
 	first := web.Frame{State: stateOf(sum), Now: now, Scheduled: sum.Scheduled(), PreCount: int64(sum.PreQueue)}
+	if f.passed {
+		first.Passed, first.RedirectURL, first.ExpiresInSec = true, f.door, int(f.leftSec)
+		return first
+	}
 	if sum.OpensAt != 0 {
 		first.OpensAt = time.UnixMilli(int64(sum.OpensAt))
 	}
@@ -107,24 +165,26 @@ func firstFrame(f *frame, now time.Time) web.Frame {
 		first.State = "held"
 	case full(sum):
 		first.State = "full"
+	case f.visitor.PreQueued():
+		first.State = "drawn" // the token that was shown names an entry, and the place is a ticket
 	}
 	return first
 }
 
 func brandingOf(set *room.Settings) web.Branding {
-	b := web.Branding{Name: set.Branding.Name, LogoURL: set.Branding.LogoURL, Accent: set.Branding.Color, Message: set.Branding.Message}
+	b := web.Branding{Name: set.Branding.Name, LogoURL: set.Branding.LogoURL, Accent: set.Branding.Color, Background: set.Branding.Background, Message: set.Branding.Message}
 	if set.Branding.MessageAt != 0 {
 		b.MessageAt = time.UnixMilli(int64(set.Branding.MessageAt))
 	}
 	return b
 }
 
-func (s *Server) page(x *exchange, p web.WaitingPage) error {
+func (s *Server) page(x *exchange, status int, p web.WaitingPage) error {
 	var out bytes.Buffer
 	if err := web.Waiting(&out, p); err != nil {
 		return err
 	}
-	x.html(http.StatusOK, web.Policy(p.Branding), out.Bytes())
+	x.html(status, web.Policy(p.Branding), out.Bytes())
 	return nil
 }
 
@@ -170,11 +230,14 @@ func (s *Server) notice(x *exchange, p *Problem) {
 		p.write(x)
 		return
 	}
-	page := web.NoticePage{Notice: n, Locale: s.locale(x)}
+	page := web.NoticePage{Notice: n, Locale: s.locale(x), ReturnURL: x.wanted()}
 	v := Codes[p.Code]
 	if v.Retry > 0 {
 		page.RetryAfterSec = max(v.Retry, p.After)
 		x.w.Header().Set("Retry-After", itoa(page.RetryAfterSec))
+	}
+	if x.route != nil && x.route.name == "waiting" {
+		s.roomNotice(x, &page)
 	}
 	var out bytes.Buffer
 	if err := web.RenderNotice(&out, page); err != nil {
@@ -184,6 +247,28 @@ func (s *Server) notice(x *exchange, p *Problem) {
 	}
 	x.code = p.Code
 	x.html(v.Status, web.Policy(page.Branding), out.Bytes())
+}
+
+// goneAgainSec is how often a page looks whether a line that has ended is there again, in seconds.
+const goneAgainSec = 30
+
+// roomNotice adds what is known of the room that a notice is about, and which way is left.
+func (s *Server) roomNotice(x *exchange, page *web.NoticePage) {
+	sum, _, err := s.summary(x.r.Context(), x.id)
+	if err == nil {
+		page.RoomName, page.Branding = nameOf(sum.Settings, x.id), brandingOf(sum.Settings)
+	}
+	if page.Notice == web.NoticeMissing {
+		for range cookiesOf(x.r.Header, placeCookie, x.id) {
+			page.Notice = web.NoticeGone // this browser held a place: there was such a line
+		}
+	}
+	if page.Notice == web.NoticeGone {
+		page.RetryAfterSec = goneAgainSec // it may be made again
+		if err == nil {
+			page.SiteURL = siteURL(sum.Settings, page.ReturnURL) // closed: the site is open
+		}
+	}
 }
 
 // notFoundPage is what an address outside the API says when nothing is there.
@@ -203,9 +288,10 @@ func (s *Server) console(x *exchange) error {
 	return nil
 }
 
-// asset serves a file of this build, which its name identifies by its content (seed 004, QM-467).
+// asset serves a file of this build, which its name identifies by its content, under /assets and, for an inline host, under
+// /__qm/assets (seed 004, QM-467).
 func (s *Server) asset(x *exchange) error {
-	body, kind, ok := web.Asset(x.r.URL.Path)
+	body, kind, ok := web.Asset(strings.TrimPrefix(x.r.URL.Path, "/__qm"))
 	if !ok {
 		return refuse("not_found")
 	}

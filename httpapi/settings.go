@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/net/idna"
+
 	"qm/engine/room"
 )
 
@@ -216,13 +218,19 @@ func (r *reader) origins(name, code string, to *[]string) {
 	*to = list
 }
 
-// originOf is the origin of an address as browsers write it: scheme and host in lower case, no default port. "" when it has none.
+// originOf is the origin of an address as browsers write it: scheme and host in lower case, a host of other letters in punycode, no
+// default port. "" when it has none.
 func originOf(address string) string {
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return ""
 	}
 	host := strings.ToLower(u.Hostname())
+	if strings.ContainsFunc(host, func(c rune) bool { return c >= utf8.RuneSelf }) {
+		if host, err = idna.Lookup.ToASCII(host); err != nil {
+			return ""
+		}
+	}
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}

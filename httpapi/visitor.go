@@ -41,15 +41,17 @@ func (s *Server) join(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return s.take(x, id, shown, func() error {
+	// What the room's policy refuses is stripped, not an error; so is what is no text (seed 004, GET /w/:roomId).
+	wanted, _, _ := body.text(returnParam, "invalid_field")
+	return s.take(x, id, shown, wanted, func() error {
 		x.json(http.StatusOK)
 		return nil
 	})
 }
 
-// take takes a place for the browser of x, which shows a token ("" for none) beside its cookies. It sets the cookies, leaves the frame
-// in x.frame and its JSON in x.buf, and answers by calling answer.
-func (s *Server) take(x *exchange, id, shown string, answer func() error) error {
+// take takes a place for the browser of x, which shows a token ("" for none) beside its cookies and wants to be brought back to an
+// address ("" for none). It sets the cookies, leaves the frame in x.frame and its JSON in x.buf, and answers by calling answer.
+func (s *Server) take(x *exchange, id, shown, wanted string, answer func() error) error {
 	ctx := x.r.Context()
 	session, err := s.session(x, id, shown)
 	if err != nil {
@@ -64,7 +66,7 @@ func (s *Server) take(x *exchange, id, shown string, answer func() error) error 
 		return err
 	}
 	f := &x.frame
-	*f = frame{sum: *a.Summary, place: a.Place}
+	*f = frame{sum: *a.Summary, place: a.Place, wanted: wanted}
 	f.visitor = token.Visitor{Room: id, Generation: a.Summary.Generation, IssuedAt: x.ms()}
 	switch {
 	case a.Place.Ticket != 0:
@@ -81,7 +83,7 @@ func (s *Server) take(x *exchange, id, shown string, answer func() error) error 
 	if f.passed {
 		f.door = s.doorURL(f, true, x.now)
 	}
-	f.token = s.o.Keys.SignVisitor(f.visitor)
+	f.token, f.ref = s.o.Keys.SignVisitor(f.visitor), s.o.Keys.ShortCode(f.visitor)
 	s.setPlace(x, id, f.token, session)
 	x.buf = f.append(x.buf[:0], x.now)
 	return answer()
@@ -194,6 +196,7 @@ func (s *Server) status(x *exchange) error {
 		return err
 	}
 	f := &x.frame
+	f.wanted = x.wanted()
 	if err := s.look(x.r.Context(), f, v, x.now); err != nil {
 		return err
 	}

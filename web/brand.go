@@ -18,6 +18,9 @@ type Branding struct {
 	// Accent is a colour as #rgb or #rrggbb. Anything else is ignored. It is
 	// darkened or lightened as far as legible text needs (contrast 4.5 to 1).
 	Accent string
+	// Background is the colour behind everything, in the same form; what it
+	// carries follows it (see palette). It is darkened in the dark scheme.
+	Background string
 	// Message is the operator's message to everyone in line, as plain text,
 	// and MessageAt the instant at which the server saw it change
 	// (seed 004, branding.message). Both are optional.

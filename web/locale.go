@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -137,8 +138,13 @@ type languageLink struct {
 }
 
 // languageLinks lead to this page in each language. They are links, so that
-// they work without script; keep is a query that must not get lost on the way.
-func (w words) languageLinks(keep string) []languageLink {
+// they work without script; where the visitor wants to return to must not get
+// lost on the way.
+func (w words) languageLinks(returnURL string) []languageLink {
+	keep := ""
+	if returnURL != "" {
+		keep = "&qm_return=" + url.QueryEscape(returnURL)
+	}
 	links := make([]languageLink, 0, len(localeTags))
 	for _, tag := range localeTags {
 		links = append(links, languageLink{

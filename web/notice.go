@@ -48,6 +48,11 @@ type NoticePage struct {
 	Ref      string // a reference for support, may be empty
 	// RetryURL is where "try again" leads; "" is the same address.
 	RetryURL string
+	// ReturnURL is the qm_return of the page's address, whatever it is worth:
+	// it only leads to this page again, in another language.
+	ReturnURL string
+	// SiteURL is where the site itself is, for whom it is open now; "" for none.
+	SiteURL string
 	// RetryAfterSec > 0: the page looks again by itself after so many seconds.
 	RetryAfterSec int
 }
@@ -79,7 +84,7 @@ func RenderNotice(w io.Writer, p NoticePage) error {
 		v.Brand = "Queue Manager"
 	}
 	v.Title = v.Say(v.HeadKey())
-	v.Languages = v.languageLinks("")
+	v.Languages = v.languageLinks(p.ReturnURL)
 	return pages.ExecuteTemplate(w, "notice.html", v)
 }
 

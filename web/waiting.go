@@ -33,6 +33,9 @@ type WaitingPage struct {
 	// ReturnURL is a qm_return that the room's return policy let pass. The page
 	// hands it to status and events as qm_return.
 	ReturnURL string
+	// SiteURL is where somebody goes for whom there is no line any more: the
+	// site itself. "" when nobody knows.
+	SiteURL string
 	// RefreshURL is where a browser without JavaScript looks next; "" is the
 	// same address. Every script-free look comes from such a refresh, so a
 	// server may use it to tell those visitors apart (contract.md 9).
@@ -50,7 +53,8 @@ type WaitingPage struct {
 // Frame is one answer about a place, with the names of /api/v1/status.
 type Frame struct {
 	// State is the room's state on the visitor's wire: "active" or "waiting",
-	// "paused", "scheduled", "bypass"; also "held", "full", "drawing", or "".
+	// "paused", "scheduled", "bypass"; also "held", "full", "drawing", "drawn"
+	// (the place has just been drawn), or "".
 	State string
 	// Position is 1 for whoever is next; Ahead the people before. nil: none yet.
 	Position, Ahead *int64
@@ -91,7 +95,7 @@ func (p WaitingPage) pageState() string {
 		return "scheduled"
 	case f.Scheduled:
 		return "drawing"
-	case f.State == "drawing", f.State == "paused", f.State == "held":
+	case f.State == "drawing", f.State == "drawn", f.State == "paused", f.State == "held":
 		return f.State
 	case f.Position != nil && *f.Position <= near:
 		return "near"
@@ -112,6 +116,7 @@ type waitingConfig struct {
 	First       *configFrame   `json:"first,omitempty"`
 	Ref         string         `json:"ref,omitempty"`
 	ReturnURL   string         `json:"returnUrl,omitempty"`
+	SiteURL     string         `json:"siteUrl,omitempty"`
 	PollSeconds int            `json:"pollSeconds"`
 	Drawn       bool           `json:"drawn,omitempty"`
 	Retry       bool           `json:"retry,omitempty"`
@@ -210,7 +215,7 @@ func newWaitingView(p WaitingPage) waitingView {
 			Name: p.Branding.Name, LogoURL: p.Branding.LogoURL, Accent: p.Branding.Accent,
 			Message: p.Branding.Message, MessageAt: millis(p.Branding.MessageAt),
 		},
-		Lapsed: p.Lapsed, Ref: p.Ref, ReturnURL: p.ReturnURL, PollSeconds: p.PollSeconds,
+		Lapsed: p.Lapsed, Ref: p.Ref, ReturnURL: p.ReturnURL, SiteURL: p.SiteURL, PollSeconds: p.PollSeconds,
 		Drawn: p.Drawn, Retry: p.Retry, Words: v.words.page(),
 	}
 	if f.State != "" || f.Passed || !f.Now.IsZero() {
@@ -231,11 +236,7 @@ func newWaitingView(p WaitingPage) waitingView {
 	if f.Scheduled || p.Drawn {
 		v.Fair = v.Say("fair.draw")
 	}
-	keep := ""
-	if p.ReturnURL != "" {
-		keep = "&qm_return=" + url.QueryEscape(p.ReturnURL)
-	}
-	v.Languages = v.languageLinks(keep)
+	v.Languages = v.languageLinks(p.ReturnURL)
 	v.ProofURL = p.BasePath + "/api/v1/rooms/" + url.PathEscape(p.RoomID)
 
 	// Without JavaScript the page looks again by itself; the first look, which

@@ -55,6 +55,7 @@ type keys struct {
 	kid     string // 8 hex digits
 	legacy  macs
 	purpose [purposes]macs
+	short   []byte // of the short codes
 }
 
 // New makes a keyring of SECRET and SECRET_PREVIOUS; previous may be empty.
@@ -95,6 +96,9 @@ func derive(secret string) (*keys, error) {
 		return nil, fmt.Errorf("token: derive the key id: %w", err)
 	}
 	ks := &keys{kid: hex.EncodeToString(kid)}
+	if ks.short, err = hkdf.Key(sha256.New, []byte(secret), nil, "qm:short-code", 32); err != nil {
+		return nil, fmt.Errorf("token: derive the key of short codes: %w", err)
+	}
 	ks.legacy.keyed([]byte(secret))
 	for p := range purposes {
 		key, err := hkdf.Key(sha256.New, []byte(secret), nil, "qm:"+p.String(), 32)
