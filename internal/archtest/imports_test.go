@@ -38,12 +38,12 @@ var layers = []layer{
 }
 
 // drivers are named by cmd alone, and their libraries by themselves and by the test environment.
-var drivers = []string{"journal/postgres", "projection/valkey"}
+var drivers = []string{"journal/postgres", "projection/valkey", "notify/jobs"}
 
 // testHelpers may be imported by tests, and by each other.
 var testHelpers = []string{
 	"internal/testenv/...", "internal/faultnet/...", "internal/archtest/...", "internal/mutants/...",
-	"journal/journaltest/...", "projection/projectiontest/...",
+	"journal/journaltest/...", "projection/projectiontest/...", "notify/notifytest/...",
 }
 
 // testLibraries serve tests alone.
