@@ -37,7 +37,10 @@ func Queue(t *testing.T, open func(t *testing.T) Store) {
 		{"stopping lets a running job end", stopping},
 		{"two processes share the work", shared},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, open(t))
+		})
 	}
 }
 

@@ -44,7 +44,10 @@ func Registrations(t *testing.T, open func(t *testing.T) Table) {
 		{"live", live},
 		{"sweep", sweep},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, open(t))
+		})
 	}
 }
 
