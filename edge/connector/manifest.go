@@ -17,19 +17,13 @@ import (
 
 // files has every connector's folder, and the sources that archives are made of. Programs that do not call [All] do not carry it.
 //
-//go:embed *.go closed.html README.md vectors.json */*
+//go:embed *.go *.sh closed.html README.md vectors.json */*
 var files embed.FS
 
 // Vectors is the conformance vectors, as README.md describes them: what every server-side connector has to do, case by case.
 //
 //go:embed vectors.json
 var Vectors []byte
-
-// Closed is the page that a connector shows while the queue does not answer. It speaks every language of the waiting page and looks
-// again by itself.
-//
-//go:embed closed.html
-var Closed []byte
 
 // Kind is how a connector is packed.
 type Kind string
