@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"qm/engine/room"
+	"qm/web"
 )
 
 // writable is what POST /api/admin/rooms takes, exactly (seed 004); rate is an alias.
@@ -299,6 +300,13 @@ func (r *reader) branding(to *room.Branding, now time.Time) {
 		}
 		if !ok {
 			r.fail("invalid_branding", field)
+			return
+		}
+	}
+	if next.Color != to.Color || next.Background != to.Background {
+		var pair *web.IllegibleError
+		if err := (web.Branding{Accent: next.Color, Background: next.Background}).Legible(); errors.As(err, &pair) {
+			r.err = refuseField("invalid_branding", "branding."+pair.Field, pair.Error()+".")
 			return
 		}
 	}

@@ -28,28 +28,109 @@ type Branding struct {
 	MessageAt time.Time
 }
 
-// The cards that accents are seen on; see waiting.css.
+// The colours of waiting.css that brands are mixed with.
 var (
-	lightCard = rgb{255, 255, 255}
-	darkCard  = rgb{0x17, 0x1a, 0x1d}
-	darkInk   = rgb{0x0c, 0x12, 0x11}
+	lightGround, darkGround = rgb{0xf3, 0xf3, 0xef}, rgb{0x10, 0x12, 0x14}
+	lightCard, darkCard     = rgb{255, 255, 255}, rgb{0x17, 0x1a, 0x1d}
+	darkInk, lightInk       = rgb{0x1a, 0x1d, 0x20}, rgb{0xec, 0xee, 0xf0}
+	ownAccent               = rgb{0x1f, 0x5f, 0x57}
+	black, white            = rgb{}, rgb{255, 255, 255}
 )
 
-// colours is the style sheet that carries the accent; empty without one.
+// legible is the contrast that text needs (WCAG 2.2, 1.4.3).
+const legible = 4.5
+
+// IllegibleError is a pair of colours of which one cannot be read on the other.
+type IllegibleError struct {
+	Field string  // which of the two to change: "color" or "background"
+	Pair  string  // "color #ffcc00 on background #f3f3ef"
+	Ratio float64 // the pair's contrast, 1 to 21; below 4.5
+}
+
+func (e *IllegibleError) Error() string {
+	// Cut, not rounded: 4.49 is not 4.5.
+	return fmt.Sprintf("%s has a contrast of %.2f to 1; it takes 4.5 to 1 to be read", e.Pair, math.Floor(e.Ratio*100)/100)
+}
+
+// Legible reports whether the page can be read in these colours as they are
+// given. The error is an [*IllegibleError]. A colour that is none is not looked
+// at. Pages never become illegible: what fails here is adjusted there, and no
+// longer the brand's colour.
+func (b Branding) Legible() error {
+	ground, custom := parseColour(b.Background)
+	if !custom {
+		ground = lightGround
+	}
+	ink := inkOn(ground)
+	if r := contrast(ink, ground); r < legible {
+		return &IllegibleError{"background", fmt.Sprintf("the page's text %s on background %s", ink, ground), r}
+	}
+	if accent, ok := parseColour(b.Accent); ok {
+		if r := min(contrast(accent, ground), contrast(accent, b.card(ground, lightCard))); r < legible {
+			return &IllegibleError{"color", fmt.Sprintf("color %s on background %s", accent, ground), r}
+		}
+	}
+	return nil
+}
+
+// colours is the style sheet that carries the brand; empty without one.
 func (b Branding) colours() string {
-	accent, ok := parseColour(b.Accent)
-	if !ok {
+	accent, accented := parseColour(b.Accent)
+	ground, grounded := parseColour(b.Background)
+	if !accented && !grounded {
 		return ""
 	}
-	rule := func(card, towards rgb) string {
-		a := accent.legibleOn(card, towards)
-		on := lightCard
-		if contrast(a, darkInk) > contrast(a, on) {
-			on = darkInk
-		}
-		return fmt.Sprintf(":root{--accent:%s;--on:%s}", a, on)
+	if !accented {
+		accent = ownAccent
 	}
-	return rule(lightCard, rgb{}) + "@media(prefers-color-scheme:dark){" + rule(darkCard, lightCard) + "}"
+	light, dark := lightGround, darkGround
+	if grounded {
+		// A page in the dark stays dark, in the brand's hue.
+		light, dark = ground, ground.towards(darkGround, func(c rgb) bool { return contrast(lightInk, c) >= 11 })
+	}
+	return b.scheme(accent, light, lightCard) + "@media(prefers-color-scheme:dark){" + b.scheme(accent, dark, darkCard) + "}"
+}
+
+// scheme is one of the two rules: everything that stands on a ground follows it.
+func (b Branding) scheme(accent, ground, ownCard rgb) string {
+	card, ink := b.card(ground, ownCard), inkOn(ground)
+	pole := black
+	if ink == lightInk {
+		pole = white
+	}
+	accent = accent.legibleOn(pole, ground, card)
+	on := white
+	if contrast(accent, black) > contrast(accent, white) {
+		on = black
+	}
+	rule := fmt.Sprintf("--accent:%s;--on:%s", accent, on)
+	if _, grounded := parseColour(b.Background); grounded {
+		ink = ink.legibleOn(pole, ground)
+		soft := ink.mix(ground, .35).legibleOn(ink, ground, card)
+		rule += fmt.Sprintf(";--ground:%s;--card:%s;--ink:%s;--soft:%s;--edge:%s;--wash:%s",
+			ground, card, ink, soft, ground.mix(ink, .16), card.mix(ground, .5))
+	}
+	return ":root{" + rule + "}"
+}
+
+// card is what the line stands on: as the page's own has it, or a step away
+// from the text, on which everything is read at least as well as on the ground.
+func (b Branding) card(ground, own rgb) rgb {
+	if _, grounded := parseColour(b.Background); !grounded {
+		return own
+	}
+	if inkOn(ground) == darkInk {
+		return ground.mix(white, .6)
+	}
+	return ground.mix(black, .25)
+}
+
+// inkOn is the text that is read better on a ground.
+func inkOn(ground rgb) rgb {
+	if contrast(darkInk, ground) >= contrast(lightInk, ground) {
+		return darkInk
+	}
+	return lightInk
 }
 
 type rgb [3]uint8
@@ -68,18 +149,35 @@ func parseColour(s string) (rgb, bool) {
 	return rgb{uint8(v >> 16), uint8(v >> 8), uint8(v)}, true
 }
 
-// legibleOn mixes c with towards until text in it can be read on ground.
-func (c rgb) legibleOn(ground, towards rgb) rgb {
+// mix is c with a part, 0 to 1, of another colour.
+func (c rgb) mix(other rgb, part float64) rgb {
+	for i := range c {
+		c[i] = uint8(math.Round(float64(c[i])*(1-part) + float64(other[i])*part))
+	}
+	return c
+}
+
+// towards is c, mixed with as much of a colour as it takes.
+func (c rgb) towards(pole rgb, enough func(rgb) bool) rgb {
 	for part := 0.0; part < 1; part += 0.05 {
-		var m rgb
-		for i := range m {
-			m[i] = uint8(math.Round(float64(c[i])*(1-part) + float64(towards[i])*part))
-		}
-		if contrast(m, ground) >= 4.5 {
+		if m := c.mix(pole, part); enough(m) {
 			return m
 		}
 	}
-	return towards
+	return pole
+}
+
+// legibleOn is c, mixed with as much of pole as it takes to be read on all of
+// the grounds.
+func (c rgb) legibleOn(pole rgb, grounds ...rgb) rgb {
+	return c.towards(pole, func(m rgb) bool {
+		for _, g := range grounds {
+			if contrast(m, g) < legible {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // contrast is the ratio that WCAG 2 defines, 1 to 21.

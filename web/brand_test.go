@@ -1,35 +1,95 @@
 package web
 
 import (
+	"errors"
 	"regexp"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// Whatever accent a brand brings, its text can be read on both grounds.
-func TestAccentIsLegible(t *testing.T) {
-	rule := regexp.MustCompile(`--accent:(#\w+);--on:(#\w+)`)
-	rapid.Check(t, func(t *rapid.T) {
-		accent := rapid.StringMatching(`#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})`).Draw(t, "accent")
-		found := rule.FindAllStringSubmatch(Branding{Accent: accent}.colours(), -1)
-		if len(found) != 2 {
-			t.Fatalf("%s gives %v", accent, found)
+// schemes are the colours of a brand's two rules, light and dark, over the page's own.
+func schemes(t interface{ Fatalf(string, ...any) }, b Branding) [2]map[string]rgb {
+	own := [2]map[string]rgb{
+		{"ground": lightGround, "card": lightCard, "ink": darkInk, "soft": {0x59, 0x60, 0x6a}, "wash": {0xf6, 0xf6, 0xf3}},
+		{"ground": darkGround, "card": darkCard, "ink": lightInk, "soft": {0xa3, 0xab, 0xb5}, "wash": {0x1c, 0x20, 0x23}},
+	}
+	rules := regexp.MustCompile(`:root\{(.*?)\}`).FindAllStringSubmatch(b.colours(), -1)
+	if len(rules) != 2 {
+		t.Fatalf("%+v gives %s", b, b.colours())
+	}
+	for i, rule := range rules {
+		for _, m := range regexp.MustCompile(`--(\w+):(#\w+)`).FindAllStringSubmatch(rule[1], -1) {
+			own[i][m[1]], _ = parseColour(m[2])
 		}
-		for i, card := range []rgb{lightCard, darkCard} {
-			c, _ := parseColour(found[i][1])
-			on, _ := parseColour(found[i][2])
-			if contrast(c, card) < 4.5 || contrast(c, on) < 4.5 {
-				t.Fatalf("%s on card %d: %v", accent, i, found[i])
+	}
+	return own
+}
+
+// Whatever colours a brand brings, all that is written in them and on them can be read, in both schemes; and what is legible as it
+// was given is shown as it was given.
+func TestBrandsAreLegible(t *testing.T) {
+	colour := rapid.StringMatching(`#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})`)
+	rapid.Check(t, func(t *rapid.T) {
+		b := Branding{Accent: rapid.OneOf(colour, rapid.Just("")).Draw(t, "accent"), Background: rapid.OneOf(colour, rapid.Just("")).Draw(t, "background")}
+		if b.Accent == "" && b.Background == "" {
+			b.Accent = "#777"
+		}
+		for i, c := range schemes(t, b) {
+			for _, pair := range [][2]string{
+				{"on", "accent"}, {"accent", "ground"}, {"accent", "card"}, {"ink", "ground"}, {"ink", "card"}, {"ink", "wash"},
+				{"soft", "ground"}, {"soft", "card"}, {"soft", "wash"},
+			} {
+				if pair == [2]string{"accent", "ground"} && i == 1 && b.Background == "" {
+					continue // the darker ground of the page's own: brighter than on its card by nature
+				}
+				if r := contrast(c[pair[0]], c[pair[1]]); r < 4.5 {
+					t.Fatalf("%+v, scheme %d: %s %s on %s %s is %.2f", b, i, pair[0], c[pair[0]], pair[1], c[pair[1]], r)
+				}
 			}
+		}
+		if b.Legible() != nil {
+			return
+		}
+		light := schemes(t, b)[0]
+		if accent, ok := parseColour(b.Accent); ok && light["accent"] != accent {
+			t.Fatalf("%+v is legible, and shown as %s", b, light["accent"])
+		}
+		if ground, ok := parseColour(b.Background); ok && light["ground"] != ground {
+			t.Fatalf("%+v is legible, and stands on %s", b, light["ground"])
 		}
 	})
 }
 
+func TestAPairThatCannotBeReadIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		accent, background, field, says string
+	}{
+		{"#ffcc00", "", "color", "color #ffcc00 on background #f3f3ef has a contrast of 1.35 to 1; it takes 4.5 to 1 to be read"},
+		{"#777777", "#777777", "background", "the page's text #eceef0 on background #777777 has a contrast of 3.85 to 1; it takes 4.5 to 1 to be read"},
+		{"#fafafa", "#ffffff", "color", "color #fafafa on background #ffffff has a contrast of 1.04 to 1; it takes 4.5 to 1 to be read"},
+		{"", "#7f7f7f", "background", "the page's text #1a1d20 on background #7f7f7f has a contrast of 4.22 to 1; it takes 4.5 to 1 to be read"},
+		{"#123456", "#202020", "color", "color #123456 on background #202020 has a contrast of 1.28 to 1; it takes 4.5 to 1 to be read"},
+		{"#ffcc00", "#202020", "", ""}, {"#123456", "", "", ""}, {"", "#003366", "", ""}, {"red", "nonsense", "", ""}, {"", "", "", ""},
+	} {
+		err := Branding{Accent: c.accent, Background: c.background}.Legible()
+		var pair *IllegibleError
+		if !errors.As(err, &pair) {
+			if c.field != "" || err != nil {
+				t.Errorf("%q on %q: %v", c.accent, c.background, err)
+			}
+			continue
+		}
+		if pair.Field != c.field || err.Error() != c.says {
+			t.Errorf("%q on %q blames %s: %v", c.accent, c.background, pair.Field, err)
+		}
+	}
+}
+
 func TestWhatIsNoColourIsIgnored(t *testing.T) {
-	for _, accent := range []string{"", "red", "#12", "#12345", "#1234567", "#ggg", "123456", "#fff;}", "#+12345", "# 1234"} {
-		if css := (Branding{Accent: accent}).colours(); css != "" {
-			t.Errorf("%q gives %s", accent, css)
+	for _, colour := range []string{"", "red", "#12", "#12345", "#1234567", "#ggg", "123456", "#fff;}", "#+12345", "# 1234", "</style><script>", "#fff}*{display:none"} {
+		if css := (Branding{Accent: colour, Background: colour}).colours(); css != "" {
+			t.Errorf("%q gives %s", colour, css)
 		}
 	}
 }

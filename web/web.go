@@ -30,5 +30,5 @@ func Policy(b Branding) string {
 	sum := sha256.Sum256([]byte(b.colours()))
 	return "default-src 'none'; script-src 'self'; style-src 'self' 'sha256-" +
 		base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; connect-src 'self'; img-src 'self' https: data:; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+		"'; connect-src 'self'; img-src 'self' https:; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 }
