@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"qm/edge/connector"
 	"qm/engine/room"
 )
 
@@ -121,6 +122,11 @@ func (s *Server) checkedIn(x *exchange) error {
 		}
 		b = appendString(append(b, `{"connector":`...), c.connector)
 		b = appendTextOr(b, "version", c.version)
+		newest := ""
+		if m, known := connector.Named(c.connector); known {
+			newest = m.Version
+		}
+		b = appendTextOr(b, "newest", newest)
 		b = appendTextOr(b, "origin", c.origin)
 		b = appendBool(b, "keyed", c.keyed)
 		b = appendBool(b, "ok", len(c.failing) == 0)

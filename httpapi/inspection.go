@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"qm/access"
 	"qm/access/scope"
+	"qm/edge/connector"
 	"qm/engine/room"
 )
 
@@ -49,6 +51,7 @@ func (s *Server) inspect(x *exchange) (*report, error) {
 	}
 	r.inspectTransport(s.base(x.r))
 	r.inspectServer(s)
+	r.inspectConnector(s.base(x.r))
 	switch {
 	case x.head:
 	case !exists:
@@ -283,4 +286,47 @@ func (r *report) inspectServer(s *Server) {
 		return
 	}
 	r.add("public_url", good, "The server knows its own address.", s.o.PublicURL, "")
+}
+
+// inspectConnector checks whether the connector is one that this server hands out, and as new.
+func (r *report) inspectConnector(base string) {
+	in := &r.install
+	if in.connector == "" {
+		return
+	}
+	m, known := connector.Named(in.connector)
+	if !known {
+		r.add("connector", note, "This server hands out no connector of that name.", "", "")
+		return
+	}
+	newest := "The newest is " + m.Version + "."
+	order, ok := compareVersions(in.version, m.Version)
+	switch {
+	case !ok:
+		r.add("connector", note, "The connector does not say which version it is.", newest, "")
+	case order < 0:
+		r.add("connector", warning, "There is a newer version of the connector.", newest, m.Command(m.Upgrade, base, in.roomID))
+	case order > 0:
+		r.add("connector", note, "The connector is newer than this server.", newest, "")
+	default:
+		r.add("connector", good, "The connector is the newest.", "", "")
+	}
+}
+
+// compareVersions says which of two versions MAJOR.MINOR.PATCH is the older one, as slices.Compare does; ok is false when one is none.
+func compareVersions(a, b string) (order int, ok bool) {
+	x, xok := parseVersion(a)
+	y, yok := parseVersion(b)
+	return slices.Compare(x, y), xok && yok
+}
+
+func parseVersion(s string) (parts []uint64, ok bool) {
+	for part := range strings.SplitSeq(s, ".") {
+		n, err := strconv.ParseUint(part, 10, 32)
+		if err != nil {
+			return nil, false
+		}
+		parts = append(parts, n)
+	}
+	return parts, len(parts) == 3
 }

@@ -177,6 +177,10 @@ func (s *Server) routes() []*route {
 		// Installing
 		&route{name: "verify", paths: []string{"api:verify"}, get: s.verify, public: true},
 		&route{name: "verify.gif", paths: []string{"api:verify.gif"}, get: s.verifyImage, public: true},
+		&route{name: "connectors", paths: []string{"api:connectors"}, get: s.connectors, public: true},
+		&route{name: "connectors.wordpress", paths: []string{"api:connectors/wordpress/update"}, get: s.wordpressUpdate, public: true},
+		&route{name: "connectors.artifact", paths: []string{"/connectors/{id}/latest.js", "/connectors/{id}/latest.tgz", "/connectors/{id}/latest.zip"}, get: s.artifact, public: true},
+		&route{name: "connectors.vectors", paths: []string{vectorsPath}, get: s.vectors, public: true},
 		// Health
 		&route{name: "health", paths: []string{"api:health", "/healthz"}, get: s.health},
 		&route{name: "version", paths: []string{"api:version"}, get: s.version},

@@ -84,7 +84,8 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 		w.room("rm1", 60, `,"tagOrigins":["https://tag.example"],"returnOrigins":["https://back.example"],"urlPatterns":["/sale*","!/sale/terms"]`)
 		w.room("rm2", 60, "")
 		w.room("rm3", 60, `,"opensAt":`+ms(time.Now().Add(time.Hour)))
-		w.room("plain", 60, `,"targetUrl":"http://shop.example/"`)
+		w.room("plain", 60, "")
+		w.operator().post("/api/v1/admin/rooms", `{"id":"plain","targetUrl":"http://shop.example/"}`).want(t, 200, "")
 		b := w.browser("198.51.100.1")
 		for _, test := range []struct {
 			query string

@@ -31,19 +31,19 @@ var layers = []layer{
 	{name: "projection", ours: []string{"engine/room", "journal"}},
 	{name: "engine", ours: []string{"engine/room", "journal", "projection"}},
 	{name: "replay", ours: []string{"engine/room", "journal", "projection"}},
-	{name: "httpapi/...", ours: []string{"engine", "engine/room", "journal", "projection", "access/...", "notify", "web", "docs"}},
+	{name: "httpapi/...", ours: []string{"engine", "engine/room", "journal", "projection", "access/...", "notify", "edge/connector", "web", "docs"}},
 	{name: "edge/...", ours: []string{"access/token"}},
 	{name: "web/...", ours: []string{"docs"}},
 	{name: "docs/...", ours: none},
 }
 
 // drivers are named by cmd alone, and their libraries by themselves and by the test environment.
-var drivers = []string{"journal/postgres", "projection/valkey"}
+var drivers = []string{"journal/postgres", "projection/valkey", "notify/jobs"}
 
 // testHelpers may be imported by tests, and by each other.
 var testHelpers = []string{
 	"internal/testenv/...", "internal/faultnet/...", "internal/archtest/...", "internal/mutants/...",
-	"journal/journaltest/...", "projection/projectiontest/...",
+	"journal/journaltest/...", "projection/projectiontest/...", "notify/notifytest/...",
 }
 
 // testLibraries serve tests alone.
