@@ -39,16 +39,16 @@ func (s *Server) adminEvents(x *exchange) error {
 		return err
 	}
 	defer s.streams.leave(x.network)
-	if s.stopping() {
-		return refuse("shutting_down")
-	}
 	var known board
 	list, err := s.allStats(x.r.Context(), room.Instant(x.ms()))
 	if err != nil {
 		return err
 	}
-	out, err := x.begin()
+	out, err := x.begin(nil)
 	if err != nil {
+		if x.wrote {
+			return nil // the console has gone
+		}
 		return err
 	}
 	tick := time.NewTicker(boardEvery)

@@ -1,8 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
-	"errors"
+	"strings"
 	"time"
 )
 
@@ -30,80 +29,54 @@ func (s *Server) events(x *exchange) error {
 	if err := s.streams.enter(x.network); err != nil {
 		return err
 	}
-	defer s.streams.leave(x.network)
-	if s.stopping() {
-		return refuse("shutting_down")
-	}
-	p, done := s.listen(v.Room)
-	defer done()
-	beat := s.streams.next(p)
+	taken := false // by a wire that leaves by itself
+	defer func() {
+		if !taken {
+			s.streams.leave(x.network)
+		}
+	}()
 	if err := s.tell(x, f); err != nil {
 		return err
 	}
-	out, err := x.begin()
-	if err != nil {
-		return err
-	}
-	if out.send("status", x.buf) != nil || f.gone != "" {
+	st := newStream(x, f, time.Since(s.streams.born))
+	// What was signed anew is due again by its new token's age.
+	st.renewAt = f.visitor.RefreshAt(s.refreshAfter).UnixMilli()
+	first := append(appendRetry(nil, retryAfter()), st.said...)
+	over := f.gone != ""
+
+	w, err := s.takeOver(x, first)
+	if w != nil {
+		taken = true
+		if st.wire = w; over || !s.streams.hand(s, st) {
+			w.close()
+		}
 		return nil
 	}
-	// A refreshed token is in every frame from now on, and the stream is as old as that one.
-	v.IssuedAt = f.visitor.IssuedAt
-	refresh := time.NewTimer(v.RefreshAt(s.refreshAfter).Sub(x.now))
-	defer refresh.Stop()
-	sent, passed := append([]byte(nil), x.buf...), f.passed
-	timer := time.NewTimer(heartbeat)
-	defer timer.Stop()
-	for {
-		forced, due := false, false
-		select {
-		case <-x.r.Context().Done():
-			return nil
-		case <-s.quit:
-			return nil
-		case <-beat:
-			beat = s.streams.next(p)
-		case <-timer.C:
-			forced = true
-		case <-refresh.C:
-			due = true
-		}
-		x.now = s.o.Now()
-		err := s.look(x.r.Context(), f, v, x.now)
-		switch {
-		case isNoRoom(err):
-			*f = frame{visitor: v, gone: "room_reset"}
-		case errors.Is(err, errNoToken):
-			*f = frame{visitor: v, gone: "expired"}
-		case err != nil:
-			// The room is out of reach for now. What was said last still holds as far as anyone knows; it keeps the line alive.
-			if forced && out.send("status", sent) != nil {
-				return nil
-			}
-			timer.Reset(heartbeat)
-			continue
-		}
-		if due && f.waits() {
-			// Cookies cannot be set once the head is sent: a stream opened anew can (seed 004, QM-469). Who would be
-			// refused the refresh keeps the stream.
-			if owner, err := s.owned(x.r.Context(), f, sessions(x.r.Header, v.Room)); err == nil && owner != "" {
-				_ = out.send("refresh", []byte("{}"))
-				return nil
-			}
-		}
-		if err := s.tell(x, f); err != nil {
-			return nil
-		}
-		// Each frame of a pass has a fresh hand-over code: that alone is no news.
-		if !forced && f.gone == "" && (f.passed && passed || bytes.Equal(x.buf, sent)) {
-			continue
-		}
-		if out.send("status", x.buf) != nil || f.gone != "" {
-			return nil
-		}
-		sent, passed = append(sent[:0], x.buf...), f.passed
-		timer.Reset(heartbeat)
+	var out *feed
+	if err == nil {
+		out, err = x.begin(first)
 	}
+	if err != nil {
+		if x.wrote {
+			return nil // the page has gone
+		}
+		return err
+	}
+	r := newRelay(out)
+	if st.wire = r; !over && s.streams.hand(s, st) {
+		r.run(x.r.Context())
+	}
+	return nil
+}
+
+// newStream makes the stream of an exchange whose first frame is f, in x.buf. It keeps nothing of the request's memory.
+func newStream(x *exchange, f *frame, at time.Duration) *stream {
+	st := &stream{said: appendEvent(make([]byte, 0, len(x.buf)+32), "status", x.buf)}
+	for _, session := range sessions(x.r.Header, f.visitor.Room) {
+		st.sessions = append(st.sessions, strings.Clone(session))
+	}
+	st.heard(f, at)
+	return st
 }
 
 // stopping reports whether Shutdown was called.

@@ -78,6 +78,7 @@ var Codes = map[string]Verdict{
 	"room_full":               {http.StatusServiceUnavailable, "The room has run out of ticket numbers.", 60},
 	"sse_capacity":            {http.StatusServiceUnavailable, "This server has as many streams as it can serve.", 5},
 	"sse_per_ip_limit":        {http.StatusTooManyRequests, "There are too many streams from this address.", 5},
+	"over_capacity":           {http.StatusServiceUnavailable, "This server has as many connections as it can serve.", 5},
 	"invalid_ip":              {http.StatusBadRequest, "ip takes one address.", 0},
 
 	// Installing.

@@ -26,6 +26,7 @@ type route struct {
 	write  access.Role // what POST and DELETE need
 	cors   bool        // other origins may read it, as the room's policy says
 	public bool        // every origin may read it: nothing in it is about whoever asks
+	vital  bool        // answered beyond the ceiling of connections, too
 	page   bool        // people look at it: refusals are pages
 
 	allow string

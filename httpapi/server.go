@@ -66,7 +66,8 @@ type Options struct {
 	CheckLimitPerMin  int
 	StatusLimitPerMin int
 
-	SSEMaxTotal int // streams in all, 50,000 by default
+	Files       int // how many files this process may open, which the ceiling of connections follows; 0: unknown
+	SSEMaxTotal int // streams in all, 50,000 by default, or as many as fit below the ceiling
 	SSEPerIP    int // streams a client, 64 by default
 
 	Demo bool // serve the page behind the demo room (QM_DEMO)
@@ -79,6 +80,7 @@ type Server struct {
 	wild     []wildcard
 	metrics  *metrics
 	streams  *streams
+	ceiling  *ceiling
 	joins    *access.Limiter
 	checks   *access.Limiter
 	statuses *access.Limiter
@@ -121,7 +123,9 @@ func New(o Options) *Server {
 		quit:     make(chan struct{}),
 	}
 	s.refreshAfter = token.RefreshAfter(o.Keys.MaxAge(), time.Duration(o.CookieMaxAgeSec)*time.Second)
-	s.streams = newStreams(o.SSEMaxTotal, o.SSEPerIP)
+	var most int
+	s.ceiling, most = ceilingOf(o.Files, o.SSEMaxTotal)
+	s.streams = newStreams(most, o.SSEPerIP)
 	routes := s.routes()
 	s.index(routes)
 	s.metrics = newMetrics(s, routes, o.Collectors)
@@ -145,6 +149,8 @@ func (s *Server) HTTP() *http.Server {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
+		ConnContext:       s.ceiling.opened,
+		ConnState:         s.ceiling.changed,
 		MaxHeaderBytes:    maxHeader - 4096, // net/http adds 4,096 of its own
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
@@ -154,6 +160,7 @@ func (s *Server) HTTP() *http.Server {
 // running requests and knows nothing of streams.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.quitOnce.Do(func() { close(s.quit) })
+	s.streams.stop()
 	return s.streams.drained(ctx)
 }
 
@@ -182,8 +189,8 @@ func (s *Server) routes() []*route {
 		&route{name: "connectors.artifact", paths: []string{"/connectors/{id}/latest.js", "/connectors/{id}/latest.tgz", "/connectors/{id}/latest.zip"}, get: s.artifact, public: true},
 		&route{name: "connectors.vectors", paths: []string{vectorsPath}, get: s.vectors, public: true},
 		// Health
-		&route{name: "health", paths: []string{"api:health", "/healthz"}, get: s.health},
-		&route{name: "version", paths: []string{"api:version"}, get: s.version},
+		&route{name: "health", paths: []string{"api:health", "/healthz"}, get: s.health, vital: true},
+		&route{name: "version", paths: []string{"api:version"}, get: s.version, vital: true},
 		&route{name: "metrics", paths: []string{"/metrics"}, get: s.exposition, role: access.Monitor},
 		// Operators
 		&route{name: "admin.session", paths: []string{"api:admin/session"}, post: s.signIn, delete: s.signOut, admin: true, open: true},
@@ -218,6 +225,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h["X-Content-Type-Options"] = valueNoSniff
 	x.route, x.id = s.find(r.URL.Path)
 	defer s.finished(x)
+	if s.ceiling.sheds(x) {
+		h.Set("Connection", "close")
+		s.failed(x, refuse("over_capacity"))
+		return
+	}
 	if err := s.dispatch(x); err != nil {
 		s.failed(x, err)
 	}
