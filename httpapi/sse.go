@@ -207,22 +207,26 @@ func (x *exchange) begin(first []byte) (*feed, error) {
 	h.Set("X-Accel-Buffering", "no") // nginx would hold frames back
 	x.status, x.wrote = http.StatusOK, true
 	x.w.WriteHeader(http.StatusOK)
-	return f, f.write(first, writePatient)
+	return f, f.writeWithin(first, writePatient)
 }
 
-// write writes events. An error means that the consumer is gone, or slower than patience.
-func (f *feed) write(events []byte, patience time.Duration) error {
-	if err := f.ctl.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
+// write writes events. An error means that the consumer is gone, or too slow.
+func (f *feed) write(events []byte) error {
 	if _, err := f.w.Write(events); err != nil {
 		return err
 	}
 	return f.ctl.Flush()
 }
 
+func (f *feed) writeWithin(events []byte, patience time.Duration) error {
+	if err := f.ctl.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	return f.write(events)
+}
+
 // send writes one event.
 func (f *feed) send(event string, data []byte) error {
 	f.buf = appendEvent(f.buf[:0], event, data)
-	return f.write(f.buf, writePatient)
+	return f.writeWithin(f.buf, writePatient)
 }

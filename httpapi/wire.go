@@ -48,12 +48,14 @@ func (s *Server) takeOver(x *exchange, first []byte) (wire, error) {
 
 // relay is the wire of a page whose connection net/http keeps: its handler writes, one push at a time.
 type relay struct {
-	feed    *feed
+	feed  *feed
+	full  chan struct{} // pending is to be written
+	ended chan struct{}
+
 	mu      sync.Mutex
-	pending []byte // what the handler is to write; it is busy while this is not empty
+	pending []byte // the handler is busy while this is not empty
+	closed  bool   // the writer has ended the stream
 	over    bool   // the handler has left
-	full    chan struct{}
-	ended   chan struct{}
 }
 
 func newRelay(f *feed) *relay {
@@ -81,12 +83,22 @@ func (r *relay) gone([]byte) bool {
 }
 
 func (r *relay) close() {
-	close(r.ended)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.closed = true
 	if !r.over {
-		_ = r.feed.ctl.SetWriteDeadline(time.Now().Add(lastWords)) // of a write that is under way
+		r.arm() // of a write that is under way
 	}
+	close(r.ended)
+}
+
+// arm sets how long a write may take. The caller holds r.mu. A connection that knows no deadline shows when it is written to.
+func (r *relay) arm() {
+	patience := writePatient
+	if r.closed {
+		patience = lastWords
+	}
+	_ = r.feed.ctl.SetWriteDeadline(time.Now().Add(patience))
 }
 
 // run is the handler's part: it writes until the stream ends or the page is gone.
@@ -99,21 +111,31 @@ func (r *relay) run(ctx context.Context) {
 	for {
 		select {
 		case <-r.full:
+			if !r.write() {
+				return
+			}
 		case <-ctx.Done():
 			return
 		case <-r.ended:
 			select {
 			case <-r.full:
-				_ = r.feed.write(r.pending, lastWords)
+				r.write()
 			default:
 			}
 			return
 		}
-		if r.feed.write(r.pending, writePatient) != nil {
-			return
-		}
-		r.mu.Lock()
-		r.pending = r.pending[:0]
-		r.mu.Unlock()
 	}
+}
+
+func (r *relay) write() bool {
+	r.mu.Lock()
+	r.arm()
+	r.mu.Unlock()
+	if r.feed.write(r.pending) != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = r.pending[:0]
+	return true
 }
