@@ -39,8 +39,10 @@ func (s *Server) events(x *exchange) error {
 		return err
 	}
 	st := newStream(x, f, time.Since(s.streams.born))
-	// What was signed anew is due again by its new token's age.
-	st.renewAt = f.visitor.RefreshAt(s.refreshAfter).UnixMilli()
+	if f.ref != "" {
+		st.visitor.IssuedAt = x.ms() // the owner's place was signed anew, with this answer's cookies
+	}
+	st.renewAt = st.visitor.RefreshAt(s.refreshAfter).UnixMilli()
 	first := append(appendRetry(nil, retryAfter()), st.said...)
 	over := f.gone != ""
 
@@ -71,7 +73,7 @@ func (s *Server) events(x *exchange) error {
 
 // newStream makes the stream of an exchange whose first frame is f, in x.buf. It keeps nothing of the request's memory.
 func newStream(x *exchange, f *frame, at time.Duration) *stream {
-	st := &stream{said: appendEvent(make([]byte, 0, len(x.buf)+32), "status", x.buf)}
+	st := &stream{said: appendEvent(make([]byte, 0, len(x.buf)+32), "status", x.buf), wanted: strings.Clone(f.wanted)}
 	for _, session := range sessions(x.r.Header, f.visitor.Room) {
 		st.sessions = append(st.sessions, strings.Clone(session))
 	}

@@ -171,7 +171,7 @@ func (s *Server) finish(ctx context.Context, f *frame, sessions []string, now ti
 		if session != "" {
 			v.IssuedAt = now.UnixMilli()
 		}
-		f.visitor, f.token = v, s.o.Keys.SignVisitor(v)
+		f.token = s.o.Keys.SignVisitor(v)
 		if session != "" {
 			f.ref = s.o.Keys.ShortCode(v)
 		}

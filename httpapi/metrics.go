@@ -39,6 +39,9 @@ func newMetrics(s *Server, routes []*route, more []prometheus.Collector) *metric
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "qm_sse_streams", Help: "Event streams that are open.",
 		}, func() float64 { return float64(s.streams.count()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "qm_http_connections", Help: "Connections that are open, those of streams included.",
+		}, func() float64 { return float64(s.ceiling.open.Load()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "qm_check_no_room_total", Help: "Checks of unknown rooms, which fail open.",
 		}, func() float64 { return float64(s.noRoom.n.Load()) }),

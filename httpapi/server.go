@@ -5,11 +5,13 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -125,6 +127,10 @@ func New(o Options) *Server {
 	s.refreshAfter = token.RefreshAfter(o.Keys.MaxAge(), time.Duration(o.CookieMaxAgeSec)*time.Second)
 	var most int
 	s.ceiling, most = ceilingOf(o.Files, o.SSEMaxTotal)
+	if most < o.SSEMaxTotal {
+		s.o.Warnings = append(slices.Clip(s.o.Warnings), fmt.Sprintf(
+			"SSE_MAX_TOTAL is %d, and the limit of %d open files leaves room for %d streams.", o.SSEMaxTotal, o.Files, most))
+	}
 	s.streams = newStreams(most, o.SSEPerIP)
 	routes := s.routes()
 	s.index(routes)

@@ -17,7 +17,9 @@ type stream struct {
 	wire     wire
 	visitor  token.Visitor
 	sessions []string // the ownership sessions that the browser showed
+	wanted   string   // where the visitor asked to be brought back to
 	token    string   // of a place signed anew or drawn, "" for none: in every frame from then on (seed 004, QM-391)
+	ref      string   // told with the token
 
 	said   []byte // the last frame, as it went out: what equals it is no news
 	shared bool   // said is other streams', too, and not to be written over
@@ -41,7 +43,7 @@ func (st *stream) touched(departed int) bool { return (departed-st.departed)*nea
 
 // heard notes what was said of a frame.
 func (st *stream) heard(f *frame, at time.Duration) {
-	st.visitor, st.token, st.passed = f.visitor, f.token, f.passed // an entry that was drawn is a ticket from now on
+	st.visitor, st.token, st.ref, st.passed = f.holds(), f.token, f.ref, f.passed // an entry that was drawn is a ticket from now on
 	st.beatAt = at + beatEarliest + rand.N(beatLatest-beatEarliest)
 	st.seen(f)
 }
@@ -104,7 +106,7 @@ func (w *writer) serve(ctx context.Context, st *stream) bool {
 		return w.repeat(st)
 	}
 	f := &w.frame
-	*f = frame{token: st.token}
+	*f = frame{wanted: st.wanted, token: st.token, ref: st.ref}
 	err := w.s.glance(ctx, f, st.visitor, w.now)
 	switch {
 	case isNoRoom(err):

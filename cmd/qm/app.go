@@ -77,7 +77,7 @@ func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error)
 		Collectors: a.engine.Collectors(), Version: version(), Stores: c.Stores(), Warnings: c.Warnings(),
 		PublicURL: c.PublicURL, CookieMaxAgeSec: c.QueueCookieMaxAgeSec, RoomCookieCap: c.RoomCookieCap,
 		JoinLimitPerMin: c.JoinLimitPerMin, CheckLimitPerMin: c.CheckLimitPerMin, StatusLimitPerMin: c.StatusLimitPerMin,
-		SSEMaxTotal: c.SSEMaxTotal, SSEPerIP: c.SSEPerIP, Demo: bool(c.Demo),
+		Files: openFiles(), SSEMaxTotal: c.SSEMaxTotal, SSEPerIP: c.SSEPerIP, Demo: bool(c.Demo),
 	})
 	if a.listener, err = net.Listen("tcp", c.Addr()); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
