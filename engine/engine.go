@@ -27,7 +27,8 @@ type Options struct {
 	Owner       string // unique per process start; "" makes one
 	Journal     journal.Journal
 	Vault       journal.Vault
-	Shared      projection.Store // where other processes read; nil when there is only this one
+	Shared      projection.Store  // where other processes read; nil when there is only this one
+	Series      projection.Series // where the rooms' history is written down; nil: nowhere
 	Log         *slog.Logger
 	Now         func() time.Time // time.Now by default
 }
@@ -114,6 +115,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}()
 	running.Go(func() { e.watchShared(ctx) })
 	running.Go(func() { e.sharePresence(ctx) })
+	running.Go(func() { e.keepHistory(ctx) })
 
 	list := time.NewTicker(time.Second)
 	defer list.Stop()

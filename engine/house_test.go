@@ -177,6 +177,7 @@ type house struct {
 	t      fataler
 	ctx    context.Context
 	memory *journal.Memory
+	series *projection.MemorySeries
 	shared *projection.Memory
 	fault  *projection.Fault // before shared
 	ahead  atomic.Int64      // how far the rooms' clock is ahead of the bubble's, in ns
@@ -194,7 +195,7 @@ type process struct {
 }
 
 func newHouse(t fataler, ctx context.Context) *house {
-	h := &house{t: t, ctx: ctx, memory: journal.NewMemory(), shared: projection.NewMemory()}
+	h := &house{t: t, ctx: ctx, memory: journal.NewMemory(), series: projection.NewMemorySeries(), shared: projection.NewMemory()}
 	h.fault = projection.NewFault(h.shared)
 	return h
 }
@@ -217,7 +218,7 @@ func (h *house) prepare(j journal.Journal) *process {
 	c := newCable(f, h.memory)
 	p := &process{cable: c, faults: f, done: make(chan error, 1)}
 	p.Engine = New(Options{
-		Environment: "production", Owner: fmt.Sprint("process-", len(h.all)+1), Journal: c, Vault: c, Shared: h.fault, Now: h.now,
+		Environment: "production", Owner: fmt.Sprint("process-", len(h.all)+1), Journal: c, Vault: c, Shared: h.fault, Series: h.series, Now: h.now,
 	})
 	ctx, stop := context.WithCancel(h.ctx)
 	p.stop = stop

@@ -26,6 +26,7 @@ type runner struct {
 	presence  presence
 	away      away
 	promises  promises
+	noted     noted
 	publisher *publisher
 	view      projection.View // of this process
 	shared    projection.View // of all processes; nil when there is only this one

@@ -15,6 +15,7 @@ type Rebuilt struct {
 	Seq         int64  `json:"seq"`
 	Tickets     int    `json:"tickets"`
 	Incarnation string `json:"incarnation"`
+	History     int    `json:"history"` // rows of it, where it was rebuilt too
 }
 
 // Rebuild folds a stream from its first record and puts the room in place of whatever the store holds of it, as one unit. It may be

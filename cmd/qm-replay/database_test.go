@@ -107,6 +107,16 @@ func TestDatabase(t *testing.T) {
 	expect(reported, "small seq 14 P1 projection_room: summary.LastTicket is 7 in the projection, 8 in the journal", "diff", "--room", "small")
 	expect(holds, "", "rebuild", "--room", "small", "--json")
 	expect(holds, "small: 8 tickets", "diff", "--room", "small")
+
+	// A history that says something else is named, and written anew.
+	expect(holds, "small: 1 rows of history compared: equal", "diff", "--room", "small")
+	tamper(t, pg, "update series set joined = joined + 1 where stream = 'production/small' and span = 60")
+	expect(reported, "small seq 14 P1 history_row: the hour of ", "diff", "--room", "small")
+	tamper(t, pg, "delete from series where stream = 'production/small'")
+	expect(reported, "is not stored", "diff", "--room", "small")
+	expect(holds, "and 1 rows of history", "rebuild", "--room", "small")
+	expect(holds, "", "diff", "--room", "small")
+
 	vk.FlushAll()
 	expect(reported, `"code":"projection_missing"`, "diff", "--json", "--room", "ghosts")
 

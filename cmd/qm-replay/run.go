@@ -31,8 +31,9 @@ Verbs:
   verify   check the hash chain, gaps, order and every numbered invariant
   show     tell what happened, in words; --ticket N tells the story of one ticket
   export   write the records as NDJSON
-  diff     compare what Valkey holds with what the journal says (a FILE takes the place of the database)
-  rebuild  make Valkey's projection anew from the database
+  diff     compare what Valkey and the rooms' history hold with what the journal says (a FILE takes the place of the
+           database; the history is left out then)
+  rebuild  make Valkey's projection and the rooms' history anew from the database
   draw     check each draw: commitment, seed and recomputed order
 
 Options:

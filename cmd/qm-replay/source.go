@@ -12,6 +12,7 @@ import (
 	"qm/engine/room"
 	"qm/journal"
 	"qm/journal/postgres"
+	"qm/projection"
 	"qm/projection/valkey"
 	"qm/replay"
 )
@@ -24,9 +25,10 @@ const maxTicket = room.MaxTicket
 // records are where the records of one call come from.
 type records struct {
 	source  replay.Source
-	streams []string       // of the rooms, in the order in which they are told; with a file only --room's, if given
-	heads   []journal.Head // of the streams; none with a file
-	reader  replay.Reader  // by stream
+	streams []string          // of the rooms, in the order in which they are told; with a file only --room's, if given
+	heads   []journal.Head    // of the streams; none with a file
+	reader  replay.Reader     // by stream
+	series  projection.Series // nil with a file
 	close   func()
 }
 
@@ -48,7 +50,7 @@ func (c *command) open(ctx context.Context, audit bool) (*records, error) {
 		j.Close()
 		return nil, err
 	}
-	r := &records{heads: heads, reader: j, close: j.Close}
+	r := &records{heads: heads, reader: j, series: j.Series(), close: j.Close}
 	for _, h := range heads {
 		r.streams = append(r.streams, h.Stream)
 	}

@@ -217,7 +217,30 @@ func (c *command) diff(ctx context.Context) error {
 		}
 		fmt.Fprintf(c.notes(), "%s: %d tickets and %d handles compared as of seq %d, %d records behind the journal: %s\n",
 			compared.Room, compared.Tickets, compared.Handles, compared.Seq, compared.Lag, outcome)
+		if err := c.diffHistory(ctx, in, stream); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// diffHistory compares a room's stored history too, where the database is at hand.
+func (c *command) diffHistory(ctx context.Context, in *records, stream string) error {
+	if in.series == nil {
+		return nil
+	}
+	compared, findings, err := replay.DiffHistory(ctx, in.reader, in.series, stream, time.Now())
+	if err != nil {
+		return err
+	}
+	for _, f := range findings {
+		c.report(f)
+	}
+	outcome := "equal"
+	if len(findings) > 0 {
+		outcome = "different"
+	}
+	fmt.Fprintf(c.notes(), "%s: %d rows of history compared: %s\n", replay.RoomID(stream), compared, outcome)
 	return nil
 }
 
@@ -244,10 +267,14 @@ func (c *command) rebuild(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c.json {
+		rows, err := replay.RebuildHistory(ctx, in.reader, in.series, stream, time.Now())
+		if err != nil {
+			return err
+		}
+		if built.History = rows; c.json {
 			c.line(built)
 		} else {
-			fmt.Fprintf(c.out, "%s: rebuilt as of seq %d with %d tickets\n", built.Room, built.Seq, built.Tickets)
+			fmt.Fprintf(c.out, "%s: rebuilt as of seq %d with %d tickets and %d rows of history\n", built.Room, built.Seq, built.Tickets, built.History)
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"qm/httpapi"
 	"qm/journal"
 	"qm/journal/postgres"
+	"qm/projection"
 	"qm/projection/valkey"
 )
 
@@ -55,7 +56,7 @@ func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error)
 		}
 	} else {
 		memory := journal.NewMemory()
-		o.Journal, o.Vault = memory, memory
+		o.Journal, o.Vault, o.Series = memory, memory, projection.NewMemorySeries()
 	}
 	a.engine = engine.New(o)
 
@@ -93,7 +94,7 @@ func (a *App) openStores(ctx context.Context, o *engine.Options) error {
 	for {
 		j, err := postgres.Open(ctx, a.config.DatabaseURL, postgres.Options{MigrateURL: a.config.DatabaseMigrateURL})
 		if err == nil {
-			o.Journal, o.Vault = j, j
+			o.Journal, o.Vault, o.Series = j, j, j.Series()
 			a.closers = append(a.closers, j.Close)
 			break
 		}

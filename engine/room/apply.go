@@ -4,20 +4,25 @@ package room
 func (s *State) Apply(e Event) {
 	s.at = max(s.at, e.At)
 	paceChanged := false
+	m := s.minute()
 	switch b := e.Body.(type) {
 	case *Join:
 		s.last = b.Ticket
 		s.seat(b.Ticket, b.Holder, b.Identity, b.Score, s.sinceCreated(e.At))
 		s.flow.joined(e.At, 1)
+		m.Joined++
 	case *Pass:
-		s.applyPass(e.At, b)
+		s.applyPass(e.At, b, m)
 	case *Enqueue:
 		s.applyEnqueue(e.At, b)
+		m.Joined++
 	case *Draw:
 		s.applyDraw(e.At, b)
 		paceChanged = true
 	case *Enter:
-		s.applyEnter(e.At, b)
+		if s.applyEnter(e.At, b) {
+			m.Entered++
+		}
 	case *Renew:
 		for _, n := range b.Tickets {
 			if d := s.doors.get(n); d != nil {
@@ -38,16 +43,20 @@ func (s *State) Apply(e Event) {
 		for _, q := range b.Handles {
 			s.endEntry(q, Left)
 		}
+		m.Left += uint32(len(b.Tickets) + len(b.Handles))
 	case *Lapse:
 		for _, n := range b.Tickets {
 			s.end(n, Expired)
 		}
+		m.Lapsed += uint32(len(b.Tickets))
 	case *Eject:
 		h, id, score := s.holder.at(uint32(b.Ticket)), s.identity.at(uint32(b.Ticket)), s.score.at(uint32(b.Ticket))
 		s.end(b.Ticket, Reset)
 		s.last = b.To
 		s.seat(b.To, h, id, score, s.sinceCreated(e.At))
+		m.Removed++
 	case *Purge:
+		m.Removed += uint32(s.depth() + s.entries.Len())
 		s.applyPurge()
 	case *Create:
 		s.renew(b.Generation, e.At)
@@ -77,11 +86,12 @@ func (s *State) Apply(e Event) {
 		s.renew(generation, e.At)
 	}
 	s.pace(paceChanged)
+	m.settle(s)
 }
 
-// renew forgets everything but the clock: a new generation, not yet existing.
+// renew forgets everything but the clock and the history: a new generation, not yet existing.
 func (s *State) renew(generation uint32, at Instant) {
-	*s = State{lean: s.lean, generation: generation, at: s.at, createdAt: at}
+	*s = State{lean: s.lean, generation: generation, at: s.at, createdAt: at, minutes: s.minutes}
 }
 
 // pace keeps Flow.Since: since when the line has been moving, or should have been, under the present rate and mode.
@@ -171,7 +181,7 @@ func (s *State) end(n Ticket, as Status) {
 	}
 }
 
-func (s *State) applyPass(at Instant, b *Pass) {
+func (s *State) applyPass(at Instant, b *Pass, m *Minute) {
 	ghosts := b.Ghosts
 	total := 0
 	for _, span := range b.Spans {
@@ -186,6 +196,7 @@ func (s *State) applyPass(at Instant, b *Pass) {
 				s.slots++
 			}
 			s.passes.put(n, pass{at: at, slot: slot})
+			m.waited(at - s.createdAt - Instant(s.joined.at(uint32(n)))*joinUnit)
 			total++
 		}
 	}
@@ -193,15 +204,16 @@ func (s *State) applyPass(at Instant, b *Pass) {
 	s.flow.passed(at, total)
 }
 
-func (s *State) applyEnter(at Instant, b *Enter) {
+// applyEnter opens a door session, or takes one up again: then opened is false.
+func (s *State) applyEnter(at Instant, b *Enter) (opened bool) {
 	if d := s.doors.get(b.Ticket); d != nil {
 		d.seenAt, d.key = at, b.Door
 		d.codeAt = max(d.codeAt, b.CodeAt)
-		return
+		return false
 	}
 	p := s.passes.get(b.Ticket)
 	if p == nil {
-		return
+		return false
 	}
 	passedAt := p.at
 	if !p.slot {
@@ -210,6 +222,7 @@ func (s *State) applyEnter(at Instant, b *Enter) {
 	s.passes.remove(b.Ticket)
 	s.doors.put(b.Ticket, door{passedAt: passedAt, enteredAt: at, seenAt: at, codeAt: b.CodeAt, key: b.Door})
 	s.status.set(uint32(b.Ticket), Inside)
+	return true
 }
 
 func (s *State) applyEnqueue(at Instant, b *Enqueue) {

@@ -254,6 +254,7 @@ func (d *desk) compare() {
 			d.t.Fatalf("%s: %v", name, err)
 		}
 		equal(d.t, name+" summary", s.Summary(), d.s.Summary())
+		equal(d.t, name+" minutes", s.Minutes(), d.s.Minutes())
 		for n := Ticket(0); n <= d.s.last+1; n++ {
 			if got, want := s.Ticket(n), d.s.Ticket(n); got != want {
 				d.t.Fatalf("%s: ticket %d is %+v, not %+v", name, n, got, want)

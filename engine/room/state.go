@@ -18,6 +18,7 @@ type State struct {
 	at         Instant // of the last event
 	credit     int64   // ticket-milliseconds left at the last event that carries it
 	flow       Flow
+	minutes    []Minute
 
 	// The drop.
 	opensAt    Instant // 0: nothing scheduled
@@ -90,6 +91,7 @@ func (s *State) Lean() *State {
 	c.entryOf, c.entryScore, c.entryAt = s.entryOf.clone(), s.entryScore.clone(), s.entryAt.clone()
 	c.drawn, c.ended = s.drawn.clone(), s.ended.clone()
 	c.live = append([]uint16(nil), s.live...)
+	c.minutes = s.Minutes()
 	c.passes, c.doors = s.passes.clone(), s.doors.clone()
 	c.identity, c.entryIdentity = column[Identity]{}, column[Identity]{}
 	c.index, c.waitingBy, c.enteredBy = holderIndex{}, identityCounts{}, identityCounts{}

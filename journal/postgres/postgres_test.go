@@ -17,6 +17,8 @@ import (
 	"qm/journal"
 	"qm/journal/journaltest"
 	"qm/journal/postgres"
+	"qm/projection"
+	"qm/projection/projectiontest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,6 +55,15 @@ func serverRole(t *testing.T, pg *testenv.PG) (role, dsn string) {
 	}
 	u.User = url.UserPassword(role, "server")
 	return role, u.String()
+}
+
+// So does the history's.
+func TestPostgresSeries(t *testing.T) {
+	projectiontest.RunSeries(t, func(t *testing.T) projection.Series {
+		pg := testenv.Postgres(t)
+		_, dsn := serverRole(t, pg)
+		return open(t, dsn, postgres.Options{MigrateURL: pg.DSN}).Series()
+	})
 }
 
 // The suite runs as a server whose role owns nothing: what it is granted is enough.
