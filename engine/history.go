@@ -112,6 +112,27 @@ func (r *runner) writeHistory(ctx context.Context) error {
 	return nil
 }
 
+// HistoryBefore is a room's newest row of before the minute, which tells how the room stood at it; ok is false when none is known. Minutes
+// go after a week; the hours that they were part of tell it then. Errors as for History.
+func (e *Engine) HistoryBefore(ctx context.Context, roomID string, minute int64) (m room.Minute, ok bool, err error) {
+	r, err := e.runner(ctx, roomID)
+	if err != nil || e.o.Series == nil {
+		return room.Minute{}, false, err
+	}
+	for _, span := range []projection.Span{projection.PerMinute, projection.PerHour} {
+		before := minute
+		if span == projection.PerHour {
+			before = projection.Hour(minute) // of an hour that is not over it is not known yet how it stood
+		}
+		if m, ok, err = e.o.Series.Last(ctx, r.stream, span, before); err != nil {
+			return m, false, errors.Join(ErrStorage, err)
+		} else if ok {
+			return m, true, nil
+		}
+	}
+	return room.Minute{}, false, nil
+}
+
 // History is a room's rows with from <= Minute < to (Unix time in minutes), ascending: as they are written down, and, where this process owns the
 // room, as they are now. A minute in which nothing happened has no row. projection.ErrNoRoom when the journal knows no such room.
 func (e *Engine) History(ctx context.Context, roomID string, span projection.Span, from, to int64) ([]room.Minute, error) {

@@ -136,6 +136,9 @@ var Codes = map[string]Verdict{
 	"invalid_limit":                {http.StatusBadRequest, "limit is a whole number from 1 to 1,000.", 0},
 	"invalid_kind":                 {http.StatusBadRequest, "kind names no kind of event.", 0},
 	"invalid_format":               {http.StatusBadRequest, "format is json or ndjson.", 0},
+	"invalid_range":                {http.StatusBadRequest, "range is a length of time from 5m to 730d, such as 15m, 24h or 30d; from and to are instants, in order and at most 730 days apart.", 0},
+	"invalid_bucket":               {http.StatusBadRequest, "bucket is hour or day.", 0},
+	"invalid_time_zone":            {http.StatusBadRequest, "tz is the name of a time zone, such as Europe/Berlin.", 0},
 	"invalid_key":                  {http.StatusBadRequest, "key is a string.", 0},
 }
 

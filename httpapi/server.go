@@ -43,6 +43,8 @@ type Engine interface {
 	Read(ctx context.Context, roomID string, after int64, fn func(*journal.Record) error) error
 	Export(ctx context.Context, roomID string, w io.Writer) error
 	ETARecord(roomID string) engine.ETARecord
+	History(ctx context.Context, roomID string, span projection.Span, from, to int64) ([]room.Minute, error)
+	HistoryBefore(ctx context.Context, roomID string, minute int64) (room.Minute, bool, error)
 	Health() engine.Health
 }
 
@@ -213,6 +215,8 @@ func (s *Server) routes() []*route {
 		&route{name: "admin.purge", paths: []string{"api:admin/rooms/{id}/purge"}, post: s.purge, write: access.Operator},
 		&route{name: "admin.journal", paths: []string{"api:admin/rooms/{id}/journal"}, get: s.journal, role: access.Viewer},
 		&route{name: "admin.connectors", paths: []string{"api:admin/rooms/{id}/connectors"}, get: s.checkedIn, role: access.Viewer},
+		&route{name: "admin.metrics", paths: []string{"api:admin/metrics"}, get: s.roomMetrics, role: access.Monitor},
+		&route{name: "admin.reports", paths: []string{"api:admin/reports"}, get: s.reports, role: access.Monitor},
 		&route{name: "admin.targeting", paths: []string{"api:admin/rooms/{id}/targeting"}, get: s.adminTargeting, role: access.Viewer},
 		// Pages
 		&route{name: "waiting", paths: []string{"/w/{id}"}, get: s.waitingPage, page: true},

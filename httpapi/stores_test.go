@@ -7,6 +7,7 @@ import (
 	"qm/internal/testenv"
 	"qm/journal"
 	"qm/journal/postgres"
+	"qm/projection"
 	"qm/projection/valkey"
 )
 
@@ -23,7 +24,7 @@ var stores = []struct {
 
 func inProcess(*testing.T) engine.Options {
 	m := journal.NewMemory()
-	return engine.Options{Journal: m, Vault: m}
+	return engine.Options{Journal: m, Vault: m, Series: projection.NewMemorySeries()}
 }
 
 func real(t *testing.T) engine.Options {
@@ -38,5 +39,5 @@ func real(t *testing.T) engine.Options {
 		t.Fatal(err)
 	}
 	t.Cleanup(shared.Close)
-	return engine.Options{Journal: j, Vault: j, Shared: shared}
+	return engine.Options{Journal: j, Vault: j, Series: j.Series(), Shared: shared}
 }

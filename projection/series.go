@@ -29,6 +29,8 @@ type Series interface {
 	Save(ctx context.Context, stream string, span Span, seq int64, rows []room.Minute) error
 	// Load returns the rows with from <= Minute < to, ascending.
 	Load(ctx context.Context, stream string, span Span, from, to int64) ([]room.Minute, error)
+	// Last returns the newest row with Minute < before; ok is false when there is none.
+	Last(ctx context.Context, stream string, span Span, before int64) (m room.Minute, ok bool, err error)
 	// Prune removes the rows of all rooms that are older than the minute before.
 	Prune(ctx context.Context, span Span, before int64) error
 }
@@ -121,6 +123,18 @@ func (s *MemorySeries) Load(_ context.Context, stream string, span Span, from, t
 		rows = append(rows, list[i].row)
 	}
 	return rows, nil
+}
+
+// Last implements [Series].
+func (s *MemorySeries) Last(_ context.Context, stream string, span Span, before int64) (room.Minute, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.rows[seriesKey{stream, span}]
+	i, _ := slices.BinarySearchFunc(list, before, savedRow.compare)
+	if i == 0 {
+		return room.Minute{}, false, nil
+	}
+	return list[i-1].row, true, nil
 }
 
 // Prune implements [Series].

@@ -54,17 +54,34 @@ func (s Series) Save(ctx context.Context, stream string, span projection.Span, s
 
 // Load implements [projection.Series].
 func (s Series) Load(ctx context.Context, stream string, span projection.Span, from, to int64) ([]room.Minute, error) {
-	rows, err := s.pool.Query(ctx, `select minute, joined, passed, entered, lapsed, gone, removed, wait_sum, wait_most, depth, depth_most, pre_queue, doors, generation
-		from series where stream = $1 and span = $2 and minute >= $3 and minute < $4 order by minute`, stream, int16(span), from, to)
+	rows, err := s.pool.Query(ctx, loadSQL+` and minute >= $3 and minute < $4 order by minute`, stream, int16(span), from, to)
 	if err != nil {
 		return nil, wrap(err, "load the history of %s", stream)
 	}
-	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (m room.Minute, err error) {
-		err = r.Scan(&m.Minute, &m.Joined, &m.Passed, &m.Entered, &m.Lapsed, &m.Left, &m.Removed, &m.WaitSum, &m.WaitMost,
-			&m.Depth, &m.DepthMost, &m.PreQueue, &m.Doors, &m.Generation)
-		return m, err
-	})
+	list, err := pgx.CollectRows(rows, minuteOf)
 	return list, wrap(err, "load the history of %s", stream)
+}
+
+const loadSQL = `select minute, joined, passed, entered, lapsed, gone, removed, wait_sum, wait_most, depth, depth_most, pre_queue, doors, generation
+	from series where stream = $1 and span = $2`
+
+func minuteOf(r pgx.CollectableRow) (m room.Minute, err error) {
+	err = r.Scan(&m.Minute, &m.Joined, &m.Passed, &m.Entered, &m.Lapsed, &m.Left, &m.Removed, &m.WaitSum, &m.WaitMost,
+		&m.Depth, &m.DepthMost, &m.PreQueue, &m.Doors, &m.Generation)
+	return m, err
+}
+
+// Last implements [projection.Series].
+func (s Series) Last(ctx context.Context, stream string, span projection.Span, before int64) (room.Minute, bool, error) {
+	rows, err := s.pool.Query(ctx, loadSQL+` and minute < $3 order by minute desc limit 1`, stream, int16(span), before)
+	if err != nil {
+		return room.Minute{}, false, wrap(err, "load the history of %s", stream)
+	}
+	list, err := pgx.CollectRows(rows, minuteOf)
+	if err != nil || len(list) == 0 {
+		return room.Minute{}, false, wrap(err, "load the history of %s", stream)
+	}
+	return list[0], true, nil
 }
 
 // Prune implements [projection.Series].

@@ -47,6 +47,12 @@ func RunSeries(t *testing.T, open func(t *testing.T) projection.Series) {
 		expect(t, s, stream, projection.PerMinute, 29_000_001, 29_000_006, row(29_000_002, 2), row(29_000_005, 3))
 		expect(t, s, stream, projection.PerHour, 0, 1<<40, row(29_000_000, 7))
 		expect(t, s, other, projection.PerMinute, 0, 1<<40, row(29_000_001, 4))
+		for before, want := range map[int64]int64{29_000_000: 0, 29_000_001: 29_000_000, 29_000_005: 29_000_002, 1 << 40: 29_000_005} {
+			m, ok, err := s.Last(t.Context(), stream, projection.PerMinute, before)
+			if err != nil || ok != (want != 0) || m.Minute != want {
+				t.Errorf("the last row before %d is %+v, %v, %v; not of %d", before, m, ok, err, want)
+			}
+		}
 	})
 	t.Run("ALaterReadingWins", func(t *testing.T) {
 		s := open(t)
