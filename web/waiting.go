@@ -204,6 +204,7 @@ type waitingView struct {
 	NextKey, Fair          string
 	NoScript, Refresh      string
 	ProofURL               string
+	Draw                   bool // the line is, or will be, dealt by a draw
 }
 
 func newWaitingView(p WaitingPage) waitingView {
@@ -230,10 +231,12 @@ func newWaitingView(p WaitingPage) waitingView {
 	switch {
 	case f.Passed:
 		v.NextKey = "next.turn"
+	case v.State == "drawn":
+		v.NextKey = "next.drawn"
 	case f.Scheduled:
 		v.NextKey = "next.scheduled"
 	}
-	if f.Scheduled || p.Drawn {
+	if v.Draw = f.Scheduled || p.Drawn; v.Draw {
 		v.Fair = v.Say("fair.draw")
 	}
 	v.Languages = v.languageLinks(p.ReturnURL)

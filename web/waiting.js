@@ -3,21 +3,15 @@
 // the connection, and never gives a place away because something failed. What
 // it asks of the server is in waiting.go.
 
+import { cfg, clock, count, eta, instant, number, say, words } from "./waiting-words.js";
+
 const $ = (id) => document.getElementById(id);
-const cfg = (window.QM_CONFIG = JSON.parse($("qm-config").textContent));
 document.documentElement.classList.add("js");
 
-const { roomId, words } = cfg;
+const { roomId } = cfg;
 const base = cfg.basePath || "";
 const pollMs = (cfg.pollSeconds || 5) * 1000;
-// Latin digits everywhere: clocks, reference codes and the server's first paint have them too.
-const locale = words.lang + "-u-nu-latn";
-const number = new Intl.NumberFormat(locale, { useGrouping: true });
-const plural = new Intl.PluralRules(locale);
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-
-const say = (key, args = {}) => (words[key] ?? "").replace(/\{(\w+)\}/g, (_, name) => args[name] ?? "");
-const count = (key, n) => say([n, plural.select(n)].map((form) => `${key}.${form}`).find((k) => words[k]) ?? key, { n: number.format(n) });
 const jitter = (ms, spread = 0.4) => ms * (1 - spread / 2 + Math.random() * spread);
 
 // --- The place: what this browser holds -----------------------------------
@@ -50,7 +44,7 @@ const store = {
     } catch {} // storage forbidden: the cookie keeps the place
   },
 };
-// token; name of the place; first: the position first seen; done: the part of the wait that is over
+// token; name of the place; ref: its short code; first: the position first seen; done: the part of the wait that is over
 let place = store.load();
 
 // A frame may renew our token, and name the ticket that our handle was drawn as. Any other place is not ours.
@@ -60,8 +54,9 @@ function hold(token) {
   if (!token) return;
   const name = nameOf(token);
   if (name !== place.name) {
-    if (place.name?.startsWith("q") && name.startsWith("n")) drawnUntil = Date.now() + 20_000;
+    if (place.name && same(name)) drawnUntil = Date.now() + 20_000;
     place = { token, name };
+    due = 0;
   } else place.token = token;
   store.save();
 }
@@ -74,8 +69,10 @@ let trouble = cfg.retry ? "backend" : ""; // why frames do not come
 let fate = ""; // why there is nothing to wait for
 let lapsed = cfg.lapsed || ""; // why the place before this one was lost
 let lapsedUntil = 0;
-let drawnUntil = 0;
+let drawnUntil = cfg.state === "drawn" ? Date.now() + 20_000 : 0;
 let turnEnds = 0;
+let due = 0; // when we said that it would be the turn
+let slowUntil = 0; // it has become later than we said
 let lastFrame = 0;
 
 const opensIn = () => frame.opensAt - skew - Date.now();
@@ -100,41 +97,6 @@ function state() {
   return frame.full || frame.state === "full" ? "full" : "waiting";
 }
 
-// --- Words for time ---------------------------------------------------------
-
-// No tighter than an estimate deserves: "about 5 minutes", "20 to 30 minutes".
-function eta(sec) {
-  if (sec == null) return say(frame?.state === "paused" ? "eta.paused" : "eta.unknown");
-  const min = sec / 60;
-  if (min < 1) return say("eta.now");
-  if (min < 1.5) return say("eta.minute");
-  if (min < 9.5) return count("eta.min", Math.round(min));
-  if (min < 17.5) return count("eta.min", Math.round(min / 5) * 5);
-  if (min < 50) {
-    const a = Math.max(5, Math.floor((min * 0.85) / 5) * 5);
-    return say("eta.range", { a, b: Math.max(a + 5, Math.ceil((min * 1.15) / 5) * 5) });
-  }
-  if (min < 70) return say("eta.hour");
-  if (min < 120) return say("eta.hourplus");
-  if (min < 1440) return count("eta.hours", Math.floor(min / 60));
-  return say("eta.day");
-}
-
-function clock(ms) {
-  const s = Math.max(0, Math.ceil(ms / 1000) || 0);
-  if (s >= 172_800) return count("days", Math.floor(s / 86_400));
-  const two = (n) => String(n).padStart(2, "0");
-  const h = Math.floor(s / 3600);
-  return (h ? `${h}:${two(Math.floor(s / 60) % 60)}` : Math.floor(s / 60)) + ":" + two(s % 60);
-}
-
-// A server instant on this device's clock.
-function instant(ms) {
-  const at = new Date(ms - skew);
-  const today = at.toDateString() === new Date().toDateString();
-  return at.toLocaleString(locale, today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
-}
-
 // --- The page ---------------------------------------------------------------
 
 const text = (el, value) => el.textContent !== value && (el.textContent = value);
@@ -154,11 +116,11 @@ function big(value) {
   }
   const from = shown ?? value;
   shown = value;
-  if (from === value || still.matches || document.hidden) return put(number.format(value));
+  if (from === value || still.matches || document.hidden) return put(number(value));
   const start = performance.now();
   const run = (t) => {
     const p = Math.min(1, (t - start) / 700);
-    put(number.format(Math.round(from + (value - from) * (1 - (1 - p) ** 3))));
+    put(number(Math.round(from + (value - from) * (1 - (1 - p) ** 3))));
     if (p < 1) step = requestAnimationFrame(run);
   };
   step = requestAnimationFrame(run);
@@ -184,13 +146,13 @@ function render() {
     text($("bigLabel"), say("opens"));
     big(clock(opensIn()));
     text($("whenLabel"), say("opensAt"));
-    text($("when"), frame.opensAt ? instant(frame.opensAt) : "–");
+    text($("when"), frame.opensAt ? instant(frame.opensAt - skew) : "–");
     text($("ahead"), frame.preCount > 0 ? count("here", frame.preCount) : "");
   } else {
     text($("bigLabel"), say("place"));
     big(position ?? "–");
     text($("whenLabel"), say("wait"));
-    text($("when"), frame ? eta(frame.etaSec) : "–");
+    text($("when"), frame ? eta(frame.etaSec, frame.state === "paused") : "–");
     text($("ahead"), position === null ? "" : count("ahead", frame.ahead ?? position - 1));
   }
 
@@ -198,25 +160,33 @@ function render() {
   const percent = Math.floor(done * 100);
   $("fill").style.transform = `translateX(${(words.dir === "rtl" ? 100 : -100) * (1 - done)}%)`;
   $("bar").setAttribute("aria-valuenow", percent);
-  const part = done === 1 ? say("progress.done") : percent ? say("progress.part", { n: percent }) : say("progress.start");
+  const part = done === 1 ? say("progress.done") : slowUntil > Date.now() ? say("progress.slower") : percent ? say("progress.part", { n: percent }) : say("progress.start");
   $("bar").setAttribute("aria-valuetext", part);
   text($("part"), part);
 
   const go = $("go");
-  const target = frame?.passed && door();
+  const target = s === "gone" ? cfg.siteUrl : frame?.passed && door();
   if (target) go.href = target;
   else go.removeAttribute("href");
+  text(go, say(s === "gone" ? "site" : "go"));
   text($("again"), say(fate === "left" ? "rejoin" : "again"));
-  text($("next"), say(DOOR.has(s) ? "next.turn" : frame?.scheduled ? "next.scheduled" : "next.close"));
+  const next = $("next");
+  if (s !== "drawn") text(next, say(DOOR.has(s) ? "next.turn" : frame?.scheduled ? "next.scheduled" : "next.close"));
+  else if (!next.children.length) {
+    const check = $("proof").cloneNode(true);
+    check.removeAttribute("id");
+    check.hidden = false;
+    next.replaceChildren(say("next.drawn") + " ", check);
+  }
   text($("fair"), say(frame?.scheduled || cfg.drawn || drawnUntil ? "fair.draw" : "fair.fifo"));
   $("proof").hidden = !(frame?.scheduled || cfg.drawn || drawnUntil);
-  const ref = frame?.ref || cfg.ref || "";
+  const ref = place.ref || cfg.ref || "";
   text($("ref"), ref);
   $("refWrap").classList.toggle("none", !ref);
   $("leave").classList.toggle("none", !frame || !!frame.passed);
 
   const label = { turn: say("turn.h"), bypass: say("bypass.h") }[s];
-  document.title = `${label || (prequeue ? $("big").textContent : position !== null ? number.format(position) : say(s + ".h"))} · ${cfg.roomName}`;
+  document.title = `${label || (prequeue ? $("big").textContent : position !== null ? number(position) : say(s + ".h"))} · ${cfg.roomName}`;
   speak(s, position);
   if (s !== was) {
     was = s;
@@ -238,7 +208,7 @@ function news() {
   }
   box.classList.toggle("has", !!message);
   if (box.classList.contains("live")) box.tabIndex = box.scrollHeight > box.clientHeight ? 0 : -1;
-  text($("newsAt"), message && at ? instant(at) : "");
+  text($("newsAt"), message && at ? instant(at - skew) : "");
 }
 
 // A change of state at once; of place at most once a minute, or near the end.
@@ -253,7 +223,7 @@ function announce(sentence) {
   });
 }
 function speak(s, position) {
-  const where = position === null ? "" : say("say.place", { n: number.format(position), eta: say("say.wait", { eta: eta(frame.etaSec) }) });
+  const where = position === null ? "" : say("say.place", { n: number(position), eta: say("say.wait", { eta: eta(frame.etaSec, frame.state === "paused") }) });
   const due = NEAR.has(position) || Date.now() - said.at >= 60_000;
   if (s !== said.state) announce(`${say(s + ".h")}. ${say(s + ".p")} ${where}`);
   else if (where && position !== said.place && due && !frame.passed) announce(where);
@@ -310,7 +280,7 @@ function move() {
 
 function apply(next) {
   lastFrame = Date.now();
-  trouble = "";
+  trouble = fate = "";
   if (next.now) skew = next.now - Date.now();
   if (next.expired) {
     if (next.reason === "left") return finish("left");
@@ -321,7 +291,9 @@ function apply(next) {
     return rejoin();
   }
   if (next.token && same(nameOf(next.token))) hold(next.token);
+  if (next.ref) place.ref = next.ref; // it comes with a token: not in every frame
   frame = next;
+  slower(next);
   if (Date.now() - rejoinedAt > 60_000) lapses = 0;
   if (lapsed && !lapsedUntil) lapsedUntil = Date.now() + 45_000;
   const { position } = next;
@@ -344,13 +316,24 @@ function apply(next) {
   if (place.name?.startsWith("q") && !next.scheduled && !next.passed && next.state !== "drawing") rejoin(5000);
 }
 
+// slower notices that the turn comes much later than was said, so that the page can say that too.
+function slower({ etaSec, passed }) {
+  if (etaSec == null || passed) return void (due = 0);
+  const at = Date.now() + etaSec * 1000;
+  const later = due && at - due > Math.max(120_000, etaSec * 400);
+  if (later) slowUntil = Date.now() + 60_000;
+  if (!due || later || at < due) due = at;
+}
+
 function finish(why) {
   stop();
   fate = why;
-  if (why === "left" || why === "gone") {
+  if (why === "left") {
     place = {};
     store.save();
   }
+  if (why === "gone" && (place.token || frame)) lapsed = "reset"; // if it is made again
+  frame = null;
   render();
 }
 
@@ -412,7 +395,8 @@ function refused({ status, data, after }, step) {
   switch (data.code) {
     case "room_not_found":
     case "room_idle":
-      return finish("gone");
+      finish("gone");
+      return soon(join, Math.max(after, jitter(30_000))); // it may be made again
     case "blocked_by_protection":
       return finish("refused");
     case "queue_identity_limit":
@@ -455,14 +439,13 @@ async function join() {
   const mine = ++run;
   let answer;
   try {
-    answer = await call("/join", { roomId, ...(place.token && { token: place.token }) });
+    answer = await call("/join", { roomId, ...(place.token && { token: place.token }), ...(cfg.returnUrl && { qm_return: cfg.returnUrl }) });
   } catch {
     return mine === run && trip("reconnecting", join);
   }
   if (mine !== run) return;
   if (!answer.data?.state) return refused(answer, join);
   fails = 0;
-  fate = "";
   hold(answer.data.token);
   apply({ ...answer.data, expired: false });
   if (mine === run) stream();
@@ -515,7 +498,7 @@ function stream() {
 
 // What slept, was offline or came back from the history asks at once.
 function resync() {
-  if (fate && fate !== "toomany" && fate !== "linefull") return;
+  if (fate === "left" || fate === "refused" || fate === "cookies") return;
   stop();
   fails = 0;
   streamFrom = 0;
@@ -569,13 +552,14 @@ $("again").addEventListener("click", (event) => {
   join();
 });
 $("go").addEventListener("click", (event) => {
+  if (!frame?.passed) return; // a link to the site
   event.preventDefault();
   clearTimeout(moving);
   move();
 });
 $("leave").addEventListener("click", () => {
   const n = frame?.position;
-  text($("askText"), n ? say("leave.place", { n: number.format(n) }) : say("leave.any"));
+  text($("askText"), n ? say("leave.place", { n: number(n) }) : say("leave.any"));
   $("ask").showModal();
 });
 $("ask").addEventListener("close", async () => {

@@ -22,7 +22,7 @@ type words map[string]string
 // What the waiting page's module has no use for: whole groups, and sentences.
 var (
 	serverGroups = []string{"demo.", "missing.", "nojs", "language"}
-	serverOnly   = []string{"fair", "fair.proof", "go", "leave", "leave.ask", "leave.no", "leave.yes", "notify", "progress", "ref"}
+	serverOnly   = []string{"fair", "fair.proof", "leave", "leave.ask", "leave.no", "leave.yes", "notify", "progress", "ref"}
 )
 
 // Say returns the sentence of a key with its {names} filled in; args are
@@ -66,7 +66,7 @@ func (w words) number(n int64) string {
 func (w words) tag() language.Tag { return language.Make(w["lang"]) }
 
 // eta says a wait no tighter than an estimate deserves. nil is a wait that
-// nobody knows. It says the same as eta in waiting.js.
+// nobody knows. It says the same as eta in waiting-words.js.
 func (w words) eta(sec *int64, paused bool) string {
 	if sec == nil {
 		if paused {
