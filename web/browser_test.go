@@ -84,6 +84,20 @@ func newTab(t *testing.T) *tab {
 	}
 	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
+	return watch(t, ctx)
+}
+
+// another is a second tab of the same browser, with the same cookies and storage. close closes it.
+func (b *tab) another() (second *tab, close func()) {
+	b.t.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	b.t.Cleanup(cancel)
+	return watch(b.t, ctx), cancel
+}
+
+// watch makes a tab of a context, and takes note of what it says and of what moves in it.
+func watch(t *testing.T, ctx context.Context) *tab {
+	t.Helper()
 	b := &tab{t: t, ctx: ctx}
 	b.before(watchLayout)
 	b.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
@@ -240,6 +254,11 @@ func (b *tab) scripts(on bool) {
 		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !on})
 		return err
 	}))
+}
+
+// feature is what the visitor's device prefers.
+func feature(name, value string) *emulation.MediaFeature {
+	return &emulation.MediaFeature{Name: name, Value: value}
 }
 
 func (b *tab) media(features ...*emulation.MediaFeature) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +33,7 @@ type line struct {
 	calls   []call
 	bytes   map[string]int // path -> bytes of the body sent
 	brief   bool           // a stream ends after its first frame
+	deaf    bool           // open streams are told nothing any more
 }
 
 type refusal struct {
@@ -50,7 +52,7 @@ type call struct {
 func newLine(t *testing.T, first frame) *line {
 	t.Helper()
 	l := &line{
-		page:    web.WaitingPage{RoomID: "demo", RoomName: "Spring drop", PollSeconds: 1, Ref: "7KQ2-M9"},
+		page:    web.WaitingPage{RoomID: "demo", RoomName: "Spring drop", PollSeconds: 1, Ref: "7KQ2-M9TX"},
 		ticket:  40,
 		now:     first,
 		refuse:  map[string]refusal{},
@@ -95,6 +97,9 @@ func (l *line) say(f frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.now = f
+	if l.deaf {
+		return
+	}
 	for ch := range l.streams {
 		ch <- f
 	}
@@ -115,6 +120,19 @@ func (l *line) cut() {
 		close(ch)
 		delete(l.streams, ch)
 	}
+}
+
+// listening counts the open streams.
+func (l *line) listening() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.streams)
+}
+
+// value is a parameter of the call's query.
+func (c call) value(name string) string {
+	q, _ := url.ParseQuery(c.query)
+	return q.Get(name)
 }
 
 // asked returns the calls of a route so far.
