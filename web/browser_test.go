@@ -100,11 +100,19 @@ func watch(t *testing.T, ctx context.Context) *tab {
 	t.Helper()
 	b := &tab{t: t, ctx: ctx}
 	b.before(watchLayout)
+	b.listen()
+	b.size(1280, 900)
+	return b
+}
+
+// listen notes what the pages write as errors.
+func (b *tab) listen() {
+	b.t.Helper()
 	b.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, log.Enable, cdp.Empty{})
 		return err
 	}))
-	err := chromedp.Listen(ctx, func(ev any) {
+	err := chromedp.Listen(b.ctx, func(ev any) {
 		var text string
 		switch e := ev.(type) {
 		case *runtime.EventExceptionThrown:
@@ -125,10 +133,8 @@ func watch(t *testing.T, ctx context.Context) *tab {
 		}
 	})
 	if err != nil {
-		t.Fatalf("listen to the tab: %v", err)
+		b.t.Fatalf("listen to the tab: %v", err)
 	}
-	b.size(1280, 900)
-	return b
 }
 
 // in is the same browser in a subtest, with what it said so far forgotten. It

@@ -280,9 +280,10 @@ func (s *shop) undecided(t *testing.T) {
 
 // history is the addresses that Back and Forward lead through, and which of
 // them is shown.
-func (b *tab) history() (addresses []string, current int) {
-	b.t.Helper()
-	b.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+func (b *tab) history() (addresses []string, current int, err error) {
+	ctx, cancel := context.WithTimeout(b.ctx, soon)
+	defer cancel()
+	err = chromedp.Do(ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		h, err := cdp.Call(ctx, target, page.GetNavigationHistory, cdp.Empty{})
 		if err != nil {
 			return err
@@ -293,5 +294,5 @@ func (b *tab) history() (addresses []string, current int) {
 		current = int(h.CurrentIndex)
 		return nil
 	}))
-	return addresses, current
+	return addresses, current, err
 }

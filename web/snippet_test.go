@@ -95,7 +95,10 @@ func TestSnippetLeadsBackToTheExactAddress(t *testing.T) {
 	if a := d.asked()[0]; a.key != key || a.query.Get("token") != tick || a.query.Has("code") || a.query.Has("sess") {
 		t.Errorf("later: %+v", a)
 	}
-	addresses, _ := b.history()
+	addresses, _, err := b.history()
+	if err != nil || len(addresses) == 0 {
+		t.Fatal(err)
+	}
 	for _, a := range addresses {
 		if strings.Contains(a, "qm_code=e") || strings.Contains(a, d.URL) {
 			t.Errorf("Back leads to %s", a)

@@ -15,9 +15,11 @@
 //
 // What it decided: window.qm.state[room] and the event "qm:decision" on document have {room, decision, reason};
 // <html data-qm="pass session"> has the latest, for style sheets. The decision is "pass" or "queue" by the server's word, "open" or
-// "closed" without it; "open loop" is a visitor who came back from the line three times within a minute and is still sent there.
-// When a checkout is done, call qm.leave(): the place goes to the next in line. qm.check() asks again, qm.watch({room: …}) adds
-// a room; both give a promise of the decision.
+// "closed" without it, for the reasons in edge/connector/README.md; "redirected" too, which is not followed, and "loop": the
+// visitor came back from the line three times within a minute, is sent there again, and is shown the page instead.
+//
+// When a checkout is done, call qm.leave(): the place goes to the next in line. qm.check() asks again, qm.watch({room: "two"})
+// adds a room; both give a promise of the decision.
 //
 // This runs on other people's pages: one global, nothing on the console, no eval, no inline style. Browsers since 2019. It keeps
 // honest browsers in line; whoever wants to be sure puts a connector on the server.
@@ -168,7 +170,8 @@
         if (door(room) !== kept) return ask(room);
         write("localStorage", room.key, "");
       }
-      return { decision: v.action, reason: /^\w{1,64}$/.test(v.reason) ? v.reason : "unspecified", line: v.waitingRoomUrl };
+      const reason = typeof v.reason === "string" && /^[a-z0-9_]{1,64}$/.test(v.reason) ? v.reason : "unspecified";
+      return { decision: reason === "no_room" && v.action === "pass" ? "open" : v.action, reason, line: v.waitingRoomUrl };
     } catch {
       return failure(room, stop.signal.aborted ? "timeout" : "unreachable");
     } finally {
