@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
+	"syscall"
 	"testing"
 
 	"qm/edge/connector"
@@ -112,9 +113,9 @@ func (o *output) follow(r io.Reader) {
 	}
 }
 
-// leash runs a program as the child of a shell whose standard input comes from this process. When that ends, however it does, so
-// does the program.
-const leash = `exec 3<&0; "$@" 3<&- </dev/null & cat <&3 >/dev/null; kill -KILL $!; wait`
+// leash runs a program in the process group of a shell whose standard input comes from this process. When that ends, however it does,
+// the shell ends the whole group: itself, the program and its children.
+const leash = `exec 3<&0; "$@" 3<&- </dev/null & cat <&3 >/dev/null; kill -KILL 0`
 
 // start runs a site until the test ends, and returns where it listens and what it says.
 func start(t *testing.T, env map[string]string, program string, args ...string) (address string, said *output) {
@@ -124,6 +125,7 @@ func start(t *testing.T, env map[string]string, program string, args ...string) 
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stop, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

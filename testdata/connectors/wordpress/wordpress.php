@@ -69,6 +69,9 @@ function __return_null() {
 // Options.
 
 function wp_stored() {
+	if ( isset( $_SERVER['HTTP_X_TEST_OPTIONS'] ) ) {
+		return array( 'queue_manager' => json_decode( wp_unslash( $_SERVER['HTTP_X_TEST_OPTIONS'] ), true ) );
+	}
 	$text = (string) file_get_contents( getenv( 'QM_SITE_OPTIONS' ) );
 	return '' === $text ? array() : json_decode( $text, true );
 }
@@ -109,18 +112,6 @@ function wp_doing_ajax() {
 
 function wp_doing_cron() {
 	return 'cron' === wp_kind();
-}
-
-function is_robots() {
-	return '/robots.txt' === strtok( $_SERVER['REQUEST_URI'], '?' );
-}
-
-function is_favicon() {
-	return '/favicon.ico' === strtok( $_SERVER['REQUEST_URI'], '?' );
-}
-
-function is_ssl() {
-	return isset( $_SERVER['HTTPS'] ) && ( 'on' === strtolower( $_SERVER['HTTPS'] ) || '1' === (string) $_SERVER['HTTPS'] );
 }
 
 function current_user_can( $capability ) {
@@ -204,36 +195,35 @@ function admin_url( $path = '' ) {
 // HTTP.
 
 function wp_remote_get( $url, $args = array() ) {
-	$lines = array();
+	$lines   = array( 'User-Agent: ' . ( isset( $args['user-agent'] ) ? $args['user-agent'] : 'WordPress/6.1; ' . home_url() ) );
+	$seconds = max( 1, isset( $args['timeout'] ) ? $args['timeout'] : 5 ); // as WordPress's cURL transport does
 	foreach ( isset( $args['headers'] ) ? $args['headers'] : array() as $name => $value ) {
 		$lines[] = $name . ': ' . $value;
-	}
-	if ( isset( $args['user-agent'] ) ) {
-		$lines[] = 'User-Agent: ' . $args['user-agent'];
 	}
 	$context = stream_context_create(
 		array(
 			'http' => array(
 				'method'           => 'GET',
 				'header'           => $lines,
-				'timeout'          => isset( $args['timeout'] ) ? $args['timeout'] : 5,
+				'timeout'          => $seconds,
 				'follow_location'  => 0 === ( isset( $args['redirection'] ) ? $args['redirection'] : 5 ) ? 0 : 1,
 				'ignore_errors'    => true,
 				'protocol_version' => '1.1',
 			),
 		)
 	);
+	$started = microtime( true );
 	$stream  = @fopen( $url, 'r', false, $context );
 	if ( false === $stream ) {
-		$error = error_get_last();
-		return new WP_Error( 'http_request_failed', $error ? $error['message'] : 'failed' );
+		$late = microtime( true ) - $started >= $seconds;
+		return new WP_Error( 'http_request_failed', $late ? 'cURL error 28: Operation timed out' : 'cURL error 7: Failed to connect' );
 	}
 	$limit = isset( $args['limit_response_size'] ) ? $args['limit_response_size'] : -1;
 	$body  = stream_get_contents( $stream, $limit );
 	$meta  = stream_get_meta_data( $stream );
 	fclose( $stream );
 	if ( $meta['timed_out'] ) {
-		return new WP_Error( 'http_request_failed', 'Operation timed out' );
+		return new WP_Error( 'http_request_failed', 'cURL error 28: Operation timed out' );
 	}
 	$code    = 0;
 	$headers = array();
@@ -281,12 +271,6 @@ function wp_delete_file( $file ) {
 
 function status_header( $code ) {
 	http_response_code( $code );
-}
-
-function nocache_headers() {
-	header( 'Expires: Wed, 11 Jan 1984 05:00:00 GMT' );
-	header( 'Cache-Control: no-cache, must-revalidate, max-age=0, no-store, private' );
-	header_remove( 'Last-Modified' );
 }
 
 function wp_die( $message = '', $status = 500 ) {
