@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"qm/access/org"
 	"qm/access/token"
 )
 
@@ -19,20 +20,23 @@ type Credentials struct {
 	PublicAPIKey string
 	// AuthFailPerMinute is ADMIN_AUTH_FAIL_PER_MIN; 0 never locks out.
 	AuthFailPerMinute int
-	// Tokens signs console sessions and monitor links.
+	// Tokens signs console sessions and monitor links, and makes what is kept of operators' keys.
 	Tokens *token.Keyring
+	// Book knows operators, sessions and links.
+	Book *org.Book
 }
 
-// Gate judges the credentials of operators and connectors. What it hands out
-// (console sessions, monitor links, stream tickets) lives in this process and
-// ends with it. It is safe for concurrent use.
+// Gate judges the credentials of operators and connectors. Operators, console sessions and monitor links are the organisation's, the same
+// in every process; stream tickets live in this process and end with it. It is safe for concurrent use.
 type Gate struct {
 	adminKey, publicKey secret
+	adminText           string // to mark what was handed out on the strength of it
 	tokens              *token.Keyring
+	book                *org.Book
 	lockout             *Lockout
-	sessions            alive[Actor]
-	links               alive[MonitorLink]
 	tickets             alive[Actor]
+	resealed            alive[struct{}] // operators whose verifier was made anew lately
+	codes               codeLimits
 }
 
 // NewGate makes the gate of these credentials.
@@ -40,11 +44,12 @@ func NewGate(c Credentials) *Gate {
 	return &Gate{
 		adminKey:  secretOf(c.AdminKey),
 		publicKey: secretOf(c.PublicAPIKey),
+		adminText: c.AdminKey,
 		tokens:    c.Tokens,
+		book:      c.Book,
 		lockout:   NewLockout(c.AuthFailPerMinute),
-		sessions:  alive[Actor]{limit: 1024},
-		links:     alive[MonitorLink]{limit: 1024},
 		tickets:   alive[Actor]{limit: 4096},
+		resealed:  alive[struct{}]{limit: org.MaxOperators},
 	}
 }
 
@@ -74,6 +79,9 @@ func (g *Gate) Authenticate(r *http.Request, client Network, now time.Time) (Act
 	}
 	actor, ok := g.console(r, now)
 	if !ok {
+		if g.book.Stale() != nil && len(r.CookiesNamed(ConsoleCookie)) > 0 && g.signedHere(r, now) {
+			return Actor{}, refuse(CodeStorage) // the session may well be good: nobody should be signed out by an outage
+		}
 		return Actor{}, absent(r)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && !hasCSRF(r) {
@@ -93,22 +101,31 @@ func (g *Gate) bearer(r *http.Request, client Network, now time.Time) (Actor, er
 	if actor, ok := g.owner(key); ok {
 		return actor, nil
 	}
-	actor, genuine := g.monitor(key, now)
-	if actor.Role != NoRole {
-		return actor, nil
+	actor, genuine, err := g.keyHolder(r.Context(), key, now)
+	if err != nil {
+		return Actor{}, err
 	}
 	if !genuine {
+		actor, genuine = g.monitor(key, now)
+	}
+	switch {
+	case actor.Role != NoRole:
+		return actor, nil
+	case !genuine:
+		if g.book.Stale() != nil && strings.HasPrefix(key, KeyPrefix) {
+			return Actor{}, refuse(CodeStorage) // it may be one that was made elsewhere meanwhile
+		}
 		g.lockout.Failed(client, now)
 	}
 	return Actor{}, refuse(CodeUnauthorized)
 }
 
-// owner is the actor of a key that may sign in to the console.
+// owner is the actor of ADMIN_KEY, which no revocation can reach: with it nobody is ever locked out for good.
 func (g *Gate) owner(key string) (Actor, bool) {
 	if !g.adminKey.is(key) {
 		return Actor{}, false
 	}
-	return Actor{ID: "admin", Name: "admin key", Role: Owner}, true
+	return Actor{ID: org.Admin, Name: "admin key", Role: Owner}, true
 }
 
 // Vouch reports by nil that the request carries the key of a connector, which
@@ -142,17 +159,42 @@ func (g *Gate) VouchedByAdmin(r *http.Request) bool {
 }
 
 // Alive reports whether an actor that was let in may stay: a stream that was
-// opened by a session or a link ends with it.
+// opened by a session, a link or an operator's key ends with it.
 func (g *Gate) Alive(a Actor, now time.Time) bool {
-	if a.session != "" {
-		_, ok := g.sessions.get(a.session, now)
-		return ok
+	if a.Role == NoRole {
+		return false
 	}
-	if a.link != "" {
-		_, ok := g.links.get(a.link, now)
-		return ok
+	ok := true
+	g.book.Look(func(s *org.State) {
+		switch {
+		case a.session != "":
+			v, live := s.Session(a.session, now)
+			ok = live && g.marked(v.By, v.Mark)
+		case a.link != "":
+			l, live := s.Link(a.link, now)
+			ok = live && g.marked(l.By, l.Mark)
+		case a.operator != "":
+			o, live := s.Operator(a.operator)
+			ok = live && !o.Revoked && o.Factor.Secret == ""
+		}
+	})
+	return ok
+}
+
+// mark is what is kept of the admin key beside what was handed out on the strength of it: when ADMIN_KEY changes, all that ends.
+func (g *Gate) mark(by string) string {
+	if by != org.Admin {
+		return ""
 	}
-	return a.Role != NoRole
+	return g.tokens.Verifier(g.adminText)
+}
+
+func (g *Gate) marked(by, mark string) bool {
+	if by != org.Admin {
+		return true
+	}
+	ok, _ := g.tokens.Verifies(mark, g.adminText)
+	return ok
 }
 
 // absent is the refusal of a request without a credential where one may be.

@@ -21,6 +21,12 @@ const (
 	CodeInsufficientRole = "insufficient_role"
 	// CodeInvalidSSETicket: a stream ticket that is spent, too old, or none of ours.
 	CodeInvalidSSETicket = "invalid_sse_ticket"
+	// CodeStorage: what is needed cannot be read or written down at the moment.
+	CodeStorage = "storage_unavailable"
+	// CodeOTPRequired: the operator has a second factor, so their key alone is not enough.
+	CodeOTPRequired = "otp_required"
+	// CodeInvalidOTP: a one-time code that is wrong, too old, or used already.
+	CodeInvalidOTP = "invalid_otp"
 )
 
 // Refusal is the answer no, for a reason that the caller may know.

@@ -176,7 +176,10 @@ func (a *actor) decideBacklog() {
 			req.answer.refused = err
 			continue
 		}
-		cause := a.ids.next(wall)
+		cause := req.cause
+		if cause == "" {
+			cause = a.ids.next(wall)
+		}
 		a.take(events, req.actor, cause)
 		a.answer(&req.answer, cmd, events, cause, now)
 	}

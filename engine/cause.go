@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -28,4 +29,18 @@ func (c *causes) countOn() bool {
 		}
 	}
 	return false
+}
+
+type causeKey struct{}
+
+// WithCause names the operator's command that ctx carries, by a ULID that is used once, in place of one that the actor deals: whoever keeps a note of
+// an act by its cause can then write the note first.
+func WithCause(ctx context.Context, cause string) context.Context {
+	return context.WithValue(ctx, causeKey{}, cause)
+}
+
+// causeOf is the name that ctx gives, "" for none.
+func causeOf(ctx context.Context) string {
+	cause, _ := ctx.Value(causeKey{}).(string)
+	return cause
 }

@@ -12,6 +12,7 @@ type request struct {
 	cmd    room.Command
 	build  func(*room.Summary) (room.Command, error) // makes cmd of the room as it stands at the decision; nil: cmd is given
 	actor  string
+	cause  string // "": the actor deals one
 	sent   time.Time
 	answer Answer      // the actor's until it replies, then the caller's
 	reply  chan result // buffered: the actor never waits for a caller who has gone

@@ -349,6 +349,9 @@ func (r *runner) do(ctx context.Context, c request, reserved bool) (Answer, erro
 	}
 	req := r.e.requests.Get().(*request)
 	req.cmd, req.build, req.actor, req.sent = c.cmd, c.build, c.actor, r.e.o.Now()
+	if reserved { // visitors bring no cause: theirs is not looked for
+		req.cause = causeOf(ctx)
+	}
 	if !r.mailbox.put(req, reserved) {
 		r.e.metrics.busy.Inc()
 		return Answer{}, ErrBusy

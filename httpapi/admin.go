@@ -9,56 +9,6 @@ import (
 	"qm/engine/room"
 )
 
-// signIn begins a console session (seed 004, POST /api/admin/session).
-func (s *Server) signIn(x *exchange) error {
-	body, err := x.object(adminBody, false)
-	if err != nil {
-		return err
-	}
-	if err := body.only("key"); err != nil {
-		return err
-	}
-	key, _, err := body.text("key", "invalid_key")
-	if err != nil {
-		return err
-	}
-	actor, cookie, err := s.o.Gate.SignIn(x.r, key, x.network, s.secure(x.r), x.now)
-	if err != nil {
-		return err
-	}
-	http.SetCookie(x.w, cookie)
-	b := append(x.buf[:0], `{"ok":true`...)
-	b = appendText(b, "name", actor.Name)
-	b = appendText(b, "role", actor.Role.String())
-	b = appendInt(b, "expiresInSec", int64(cookie.MaxAge))
-	x.buf = append(b, '}')
-	x.json(http.StatusOK)
-	return nil
-}
-
-// signOut ends it, on the server too.
-func (s *Server) signOut(x *exchange) error {
-	cookie, err := s.o.Gate.SignOut(x.r, s.secure(x.r), x.now)
-	if err != nil {
-		return err
-	}
-	http.SetCookie(x.w, cookie)
-	return s.ok(x)
-}
-
-// mintTicket makes a single-use ticket for the console's stream: EventSource cannot send a header.
-func (s *Server) mintTicket(x *exchange) error {
-	if _, err := x.object(adminBody, true); err != nil {
-		return err
-	}
-	b := append(x.buf[:0], `{"ticket":`...)
-	b = appendString(b, s.o.Gate.MintTicket(x.actor, x.now))
-	b = append(b, `,"expiresInSec":30}`...)
-	x.buf = b
-	x.json(http.StatusOK)
-	return nil
-}
-
 func (s *Server) ok(x *exchange) error {
 	x.buf = append(x.buf[:0], `{"ok":true}`...)
 	x.json(http.StatusOK)
@@ -77,7 +27,7 @@ func (s *Server) listRooms(x *exchange) error {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, list[i].json...)
+		b = append(b, shownTo(x.actor, list[i].json)...)
 	}
 	b = append(b, ']')
 	b = appendTotals(b, list, at)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Memory is a Journal and a Vault in process memory: as strict as the durable one and gone with the process (domain.md rule 2). It has no
+// Memory is a Journal, a Vault, Notes and Acts in process memory: as strict as the durable one and gone with the process (domain.md rule 2). It has no
 // goroutines and does no I/O, so it works inside testing/synctest.
 type Memory struct {
 	now func() time.Time
@@ -19,6 +19,7 @@ type Memory struct {
 	streams map[string]*stream
 	snaps   map[string]Snapshot
 	vault   map[string]map[string][]byte
+	notes   map[string]Note // by cause
 }
 
 // stream is the head and the records of one stream.
@@ -36,6 +37,8 @@ const pageSize = 1024
 var (
 	_ Journal = (*Memory)(nil)
 	_ Vault   = (*Memory)(nil)
+	_ Notes   = (*Memory)(nil)
+	_ Acts    = (*Memory)(nil)
 )
 
 // NewMemory returns an empty Memory whose leases run on time.Now.
@@ -43,7 +46,7 @@ func NewMemory() *Memory { return NewMemoryAt(time.Now) }
 
 // NewMemoryAt is NewMemory with another clock for the leases; now must be safe for concurrent use.
 func NewMemoryAt(now func() time.Time) *Memory {
-	return &Memory{now: now, streams: map[string]*stream{}, snaps: map[string]Snapshot{}, vault: map[string]map[string][]byte{}}
+	return &Memory{now: now, streams: map[string]*stream{}, snaps: map[string]Snapshot{}, vault: map[string]map[string][]byte{}, notes: map[string]Note{}}
 }
 
 // Acquire implements [Journal].

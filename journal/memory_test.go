@@ -45,3 +45,7 @@ func TestMemoryOnOtherClock(t *testing.T) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 }
+
+func TestMemoryNotes(t *testing.T) {
+	journaltest.RunNotes(t, func(*testing.T) journaltest.Audited { return journal.NewMemory() })
+}

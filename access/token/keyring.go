@@ -1,6 +1,7 @@
 package token
 
 import (
+	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/rand"
@@ -56,6 +57,7 @@ type keys struct {
 	legacy  macs
 	purpose [purposes]macs
 	short   []byte // of the short codes
+	box     cipher.AEAD
 }
 
 // New makes a keyring of SECRET and SECRET_PREVIOUS; previous may be empty.
@@ -100,6 +102,9 @@ func derive(secret string) (*keys, error) {
 		return nil, fmt.Errorf("token: derive the key of short codes: %w", err)
 	}
 	ks.legacy.keyed([]byte(secret))
+	if ks.box, err = box(secret); err != nil {
+		return nil, err
+	}
 	for p := range purposes {
 		key, err := hkdf.Key(sha256.New, []byte(secret), nil, "qm:"+p.String(), 32)
 		if err != nil {

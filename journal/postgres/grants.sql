@@ -10,3 +10,5 @@ grant select, insert, delete on vault to %[1]s;
 grant select, insert, update, delete on registration to %[1]s;
 grant select, insert, delete on registration_given to %[1]s;
 grant select, insert, update, delete on series to %[1]s;
+revoke all on note from public;
+grant select, insert, update, delete on note to %[1]s;
