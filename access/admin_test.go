@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"qm/access/org"
 	"qm/access/token"
+	"qm/journal"
 )
 
 const (
@@ -24,6 +26,13 @@ func gate(t testing.TB, c Credentials) *Gate {
 			t.Fatal(err)
 		}
 		c.Tokens = keyring
+	}
+	if c.Book == nil {
+		m := journal.NewMemory()
+		c.Book = org.NewBook(org.Options{Journal: m, Notes: m, Vault: m, Now: func() time.Time { return start }})
+	}
+	if err := c.Book.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	return NewGate(c)
 }
@@ -100,7 +109,7 @@ func TestEmptyKeysMatchNothing(t *testing.T) {
 	if g.adminKey.is("") || g.publicKey.is("") {
 		t.Error("an empty key matches")
 	}
-	if _, _, err := g.SignIn(request("POST", csrf), "", client(1), false, start); code(err) != CodeUnauthorized {
+	if _, _, err := g.SignIn(request("POST", csrf), "", "", client(1), "", false, start); code(err) != CodeUnauthorized {
 		t.Errorf("sign-in with nothing: %v", err)
 	}
 }
@@ -142,7 +151,7 @@ func TestVouch(t *testing.T) {
 // on every way in.
 func TestLockedOutBeforeAnyCredentialIsRead(t *testing.T) {
 	g := usual(t)
-	_, cookie, err := g.SignIn(request("POST", csrf), adminKey, client(1), false, start)
+	_, cookie, err := g.SignIn(request("POST", csrf), adminKey, "", client(1), "", false, start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +164,7 @@ func TestLockedOutBeforeAnyCredentialIsRead(t *testing.T) {
 	refusals := map[string]error{}
 	_, refusals["key"] = g.Authenticate(request("GET", auth("Bearer "+adminKey)), client(1), start)
 	_, refusals["cookie"] = g.Authenticate(request("GET", with(cookie)), client(1), start)
-	_, _, refusals["sign-in"] = g.SignIn(request("POST", csrf), adminKey, client(1), false, start)
+	_, _, refusals["sign-in"] = g.SignIn(request("POST", csrf), adminKey, "", client(1), "", false, start)
 	_, refusals["ticket"] = g.RedeemTicket(ticket, client(1), start)
 	refusals["vouch"] = g.Vouch(request("GET", auth("Bearer "+publicKey)), client(1), start)
 	for way, err := range refusals {
@@ -174,8 +183,8 @@ func TestLockedOutBeforeAnyCredentialIsRead(t *testing.T) {
 
 func TestWhatIsNoGuessLocksNobodyOut(t *testing.T) {
 	g := usual(t)
-	viewer, link := g.MintMonitor(Actor{ID: "admin"}, time.Hour, start)
-	g.RevokeMonitor(link.ID, start)
+	viewer, link := mint(t, g, start)
+	_, _ = g.RevokeMonitor(t.Context(), org.By{Actor: "admin"}, link.ID, start)
 	for range 100 {
 		_, _ = g.Authenticate(request("GET"), client(1), start)
 		_, _ = g.Authenticate(request("GET", auth("Basic x")), client(1), start)
@@ -187,7 +196,7 @@ func TestWhatIsNoGuessLocksNobodyOut(t *testing.T) {
 		t.Errorf("locked out: %v", err)
 	}
 	for range 10 {
-		_, _, _ = g.SignIn(request("POST", csrf), "guess", client(1), false, start)
+		_, _, _ = g.SignIn(request("POST", csrf), "guess", "", client(1), "", false, start)
 	}
 	if _, err := g.Authenticate(request("GET", auth("Bearer "+adminKey)), client(1), start); code(err) != CodeTooManyAuthFailures {
 		t.Errorf("after ten wrong sign-ins: %v", err)
@@ -196,10 +205,10 @@ func TestWhatIsNoGuessLocksNobodyOut(t *testing.T) {
 
 func TestConsoleSession(t *testing.T) {
 	g := usual(t)
-	if _, _, err := g.SignIn(request("POST"), adminKey, client(1), false, start); code(err) != CodeCSRFRequired {
+	if _, _, err := g.SignIn(request("POST"), adminKey, "", client(1), "", false, start); code(err) != CodeCSRFRequired {
 		t.Errorf("sign-in without X-QM-CSRF: %v", err)
 	}
-	actor, cookie, err := g.SignIn(request("POST", csrf), adminKey, client(1), true, start)
+	actor, cookie, err := g.SignIn(request("POST", csrf), adminKey, "", client(1), "", true, start)
 	if err != nil || actor.Role != Owner || actor.ID != "admin" {
 		t.Fatalf("sign-in: %+v, %v", actor, err)
 	}
@@ -229,10 +238,10 @@ func TestConsoleSession(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.name, got, err)
 		}
 	}
-	if _, err := g.SignOut(request("DELETE", with(cookie)), true, start); code(err) != CodeCSRFRequired {
+	if _, err := g.SignOut(request("DELETE", with(cookie)), "", true, start); code(err) != CodeCSRFRequired {
 		t.Errorf("sign-out without X-QM-CSRF: %v", err)
 	}
-	cleared, err := g.SignOut(request("DELETE", with(cookie), csrf), true, start)
+	cleared, err := g.SignOut(request("DELETE", with(cookie), csrf), "", true, start)
 	if err != nil || cleared.String() != "qm_console=; Path=/api/admin; Max-Age=0; HttpOnly; Secure; SameSite=Strict" {
 		t.Errorf("sign-out: %v, %v", cleared, err)
 	}
@@ -242,28 +251,68 @@ func TestConsoleSession(t *testing.T) {
 	if g.Alive(actor, start) {
 		t.Error("the session lives on")
 	}
-	if _, err := g.SignOut(request("DELETE", csrf), true, start); err != nil {
+	if _, err := g.SignOut(request("DELETE", csrf), "", true, start); err != nil {
 		t.Errorf("sign-out without a session: %v", err)
 	}
 }
 
-// A cookie of another process, or from before a restart, is no session here.
-func TestSessionsEndWithTheProcess(t *testing.T) {
-	_, cookie, err := usual(t).SignIn(request("POST", csrf), adminKey, client(1), false, start)
+// A session is the same in every process and after a restart, for as long as the admin key is the one that it was begun with.
+func TestSessionsAreTheOrganisations(t *testing.T) {
+	m := journal.NewMemory()
+	process := func(key, secret, previous string) *Gate {
+		t.Helper()
+		keys, err := token.New(secret, previous, token.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gate(t, Credentials{AdminKey: key, Tokens: keys,
+			Book: org.NewBook(org.Options{Journal: m, Notes: m, Vault: m, Now: func() time.Time { return start }})})
+	}
+	_, cookie, err := process(adminKey, "one", "").SignIn(request("POST", csrf), adminKey, "", client(1), "", false, start)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := usual(t).Authenticate(request("GET", with(cookie)), client(1), start); code(err) != CodeUnauthorized {
-		t.Errorf("taken elsewhere: %v", err)
+	for name, c := range map[string]struct {
+		gate *Gate
+		want string
+	}{
+		"another process":         {process(adminKey, "one", ""), ""},
+		"during a rotation":       {process(adminKey, "two", "one"), ""},
+		"after it":                {process(adminKey, "two", ""), CodeUnauthorized},
+		"with another admin key":  {process("another", "one", ""), CodeUnauthorized},
+		"with a longer admin key": {process(adminKey+"x", "two", "one"), CodeUnauthorized},
+	} {
+		if _, err := c.gate.Authenticate(request("GET", with(cookie)), client(1), start); code(err) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
+	elsewhere := process(adminKey, "one", "")
+	if _, err := process(adminKey, "one", "").SignOut(request("DELETE", with(cookie), csrf), "", false, start); err != nil {
+		t.Fatal(err)
+	}
+	if err := elsewhere.book.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := elsewhere.Authenticate(request("GET", with(cookie)), client(1), start); code(err) != CodeUnauthorized {
+		t.Errorf("signed out elsewhere: %v", err)
+	}
+}
+
+func mint(t *testing.T, g *Gate, at time.Time) (string, org.Link) {
+	t.Helper()
+	key, link, err := g.MintMonitor(t.Context(), org.By{Actor: "admin"}, time.Hour, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, link
 }
 
 func TestMonitorLinks(t *testing.T) {
 	g := usual(t)
-	key, link := g.MintMonitor(Actor{ID: "admin"}, time.Hour, start)
-	second, _ := g.MintMonitor(Actor{ID: "admin"}, time.Hour, start.Add(time.Second))
+	key, link := mint(t, g, start)
+	second, _ := mint(t, g, start.Add(time.Second))
 	links := g.MonitorLinks(start)
-	if len(links) != 2 || links[0] != link || link.By != "admin" {
+	if len(links) != 2 || links[0].ID != link.ID && links[1].ID != link.ID || link.By != "admin" {
 		t.Fatalf("links %+v", links)
 	}
 	actor, err := g.Authenticate(request("GET", auth("Bearer "+key)), client(1), start)
@@ -273,14 +322,17 @@ func TestMonitorLinks(t *testing.T) {
 	if code(actor.Require(Viewer)) != CodeInsufficientRole || actor.Require(Monitor) != nil {
 		t.Error("a monitor's reach is wrong")
 	}
-	if _, _, err := g.SignIn(request("POST", csrf), key, client(1), false, start); code(err) != CodeUnauthorized {
+	if _, _, err := g.SignIn(request("POST", csrf), key, "", client(1), "", false, start); code(err) != CodeUnauthorized {
 		t.Errorf("a monitor link signed in: %v", err)
 	}
 	if _, err := g.Authenticate(request("GET", auth("Bearer "+key)), client(1), start.Add(time.Hour)); code(err) != CodeUnauthorized {
 		t.Errorf("at its end: %v", err)
 	}
-	if !g.RevokeMonitor(link.ID, start) || g.RevokeMonitor(link.ID, start) {
-		t.Error("revoking tells no difference")
+	if n, err := g.RevokeMonitor(t.Context(), org.By{Actor: "admin"}, link.ID, start); n != 1 || err != nil {
+		t.Errorf("revoked %d, %v", n, err)
+	}
+	if _, err := g.RevokeMonitor(t.Context(), org.By{Actor: "admin"}, link.ID, start); !errors.Is(err, org.ErrNoLink) {
+		t.Errorf("revoking tells no difference: %v", err)
 	}
 	if _, err := g.Authenticate(request("GET", auth("Bearer "+key)), client(1), start); code(err) != CodeUnauthorized || g.Alive(actor, start) {
 		t.Errorf("revoked: %v", err)
@@ -289,7 +341,7 @@ func TestMonitorLinks(t *testing.T) {
 		t.Errorf("the other link: %v", err)
 	}
 	// A console session's token is signed alike and still is no monitor's.
-	_, cookie, _ := g.SignIn(request("POST", csrf), adminKey, client(1), false, start)
+	_, cookie, _ := g.SignIn(request("POST", csrf), adminKey, "", client(1), "", false, start)
 	if _, err := g.Authenticate(request("GET", auth("Bearer "+cookie.Value)), client(1), start); code(err) != CodeUnauthorized {
 		t.Errorf("a session as a Bearer: %v", err)
 	}
@@ -297,7 +349,7 @@ func TestMonitorLinks(t *testing.T) {
 
 func TestStreamTickets(t *testing.T) {
 	g := usual(t)
-	key, link := g.MintMonitor(Actor{ID: "admin"}, time.Hour, start)
+	key, link := mint(t, g, start)
 	monitor, err := g.Authenticate(request("POST", auth("Bearer "+key)), client(1), start)
 	if err != nil {
 		t.Fatal(err)
@@ -318,7 +370,9 @@ func TestStreamTickets(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	g.RevokeMonitor(link.ID, start)
+	if _, err := g.RevokeMonitor(t.Context(), org.By{Actor: "admin"}, link.ID, start); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := g.RedeemTicket(revoked, client(1), start); code(err) != CodeInvalidSSETicket {
 		t.Errorf("of a revoked link: %v", err)
 	}

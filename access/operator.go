@@ -30,6 +30,11 @@ func (g *Gate) AddOperator(ctx context.Context, by org.By, role Role) (id, key s
 	return id, key, nil
 }
 
+// RevokeOperator ends an operator's key with all that it made. org.ErrNoOperator, org.ErrSelf.
+func (g *Gate) RevokeOperator(ctx context.Context, by org.By, id string) error {
+	return refusal(g.book.RevokeOperator(ctx, by, id))
+}
+
 // operatorOf is the operator whose key this is. genuine: it is or was one's; only then is there an operator.
 func (g *Gate) operatorOf(ctx context.Context, key string, now time.Time) (o org.Operator, genuine bool) {
 	rest, ok := strings.CutPrefix(key, KeyPrefix)

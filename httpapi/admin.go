@@ -59,7 +59,7 @@ func (s *Server) answerRoom(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	x.buf = appendStats(x.buf[:0], x.id, &sum, s.o.Engine.ETARecord(x.id), pos.Seq, room.Instant(x.ms()))
+	x.buf = shownTo(x.actor, appendStats(x.buf[:0], x.id, &sum, s.o.Engine.ETARecord(x.id), pos.Seq, room.Instant(x.ms())))
 	x.json(http.StatusOK)
 	return nil
 }
@@ -103,7 +103,6 @@ func (s *Server) saveRoom(x *exchange) error {
 }
 
 func (s *Server) createRoom(x *exchange, body object) error {
-	ctx := x.r.Context()
 	set := room.DefaultSettings()
 	c, err := readChange(body, &set, x.now)
 	if err != nil {
@@ -119,7 +118,9 @@ func (s *Server) createRoom(x *exchange, body object) error {
 	if c.mode != "" {
 		mode = c.mode
 	}
-	_, err = s.o.Engine.Create(ctx, x.id, x.actor.ID, set, mode, c.opensAt)
+	_, err = s.act(x, "", func(ctx context.Context) (engine.Answer, error) {
+		return s.o.Engine.Create(ctx, x.id, x.actor.ID, set, mode, c.opensAt)
+	})
 	return err
 }
 
@@ -127,7 +128,7 @@ func (s *Server) createRoom(x *exchange, body object) error {
 // others at the same time.
 func (s *Server) carryOut(x *exchange, edit func(*room.Settings) (change, error)) error {
 	x.keep()
-	_, err := s.o.Engine.Change(x.r.Context(), x.id, x.actor.ID, func(sum *room.Summary) (engine.Change, error) {
+	decide := func(sum *room.Summary) (engine.Change, error) {
 		set := *sum.Settings
 		c, err := edit(&set)
 		if err != nil {
@@ -144,6 +145,9 @@ func (s *Server) carryOut(x *exchange, edit func(*room.Settings) (change, error)
 			return engine.Change{}, refuse("nothing_to_change")
 		}
 		return asked, nil
+	}
+	_, err := s.act(x, "", func(ctx context.Context) (engine.Answer, error) {
+		return s.o.Engine.Change(ctx, x.id, x.actor.ID, decide)
 	})
 	return err
 }
@@ -153,15 +157,17 @@ func (s *Server) deleteRoom(x *exchange) error {
 	if err := s.named(x); err != nil {
 		return err
 	}
-	if err := s.do(x, room.DeleteRoom{}); err != nil {
+	if _, err := s.do(x, room.DeleteRoom{}, ""); err != nil {
 		return err
 	}
 	return s.ok(x)
 }
 
-func (s *Server) do(x *exchange, c room.Command) error {
-	_, err := s.o.Engine.Do(x.r.Context(), x.id, x.actor.ID, c)
-	return err
+// do carries out an operator's command; reason is why, in their words.
+func (s *Server) do(x *exchange, c room.Command, reason string) (engine.Answer, error) {
+	return s.act(x, reason, func(ctx context.Context) (engine.Answer, error) {
+		return s.o.Engine.Do(ctx, x.id, x.actor.ID, c)
+	})
 }
 
 // command reads the body of a room's command: a known room, known fields only.
@@ -190,7 +196,7 @@ func (s *Server) setState(x *exchange) error {
 	if mode == "" {
 		return refuseField("invalid_state", "state", "")
 	}
-	if err := s.do(x, room.SetMode{Mode: mode}); err != nil {
+	if _, err := s.do(x, room.SetMode{Mode: mode}, ""); err != nil {
 		return err
 	}
 	return s.answerRoom(x)
@@ -223,9 +229,9 @@ func (s *Server) edit(x *exchange, edit func(*room.Settings) (change, error)) er
 // maxFlush is how many one flush may let in.
 const maxFlush = 1_000_000
 
-// flush is POST …/flush {count}: the first count in line pass now.
+// flush is POST …/flush {count, reason?}: the first count in line pass now.
 func (s *Server) flush(x *exchange) error {
-	body, err := s.command(x, false, "count")
+	body, err := s.command(x, false, "count", "reason")
 	if err != nil {
 		return err
 	}
@@ -234,7 +240,11 @@ func (s *Server) flush(x *exchange) error {
 	if !ok || n < 1 || n > maxFlush {
 		return refuseField("invalid_count", "count", "")
 	}
-	a, err := s.o.Engine.Do(x.r.Context(), x.id, x.actor.ID, room.Flush{Count: int(n)})
+	reason, err := body.reason()
+	if err != nil {
+		return err
+	}
+	a, err := s.do(x, room.Flush{Count: int(n)}, reason)
 	if err != nil {
 		return err
 	}
@@ -266,9 +276,9 @@ func (s *Server) schedule(x *exchange) error {
 	})
 }
 
-// eject is POST …/eject {ticket}: the pass or door session is revoked, and its holder gets a place at the back.
+// eject is POST …/eject {ticket, reason?}: the pass or door session is revoked, and its holder gets a place at the back.
 func (s *Server) eject(x *exchange) error {
-	body, err := s.command(x, false, "ticket")
+	body, err := s.command(x, false, "ticket", "reason")
 	if err != nil {
 		return err
 	}
@@ -277,7 +287,11 @@ func (s *Server) eject(x *exchange) error {
 	if !ok || n < 1 || n > 1<<32-1 {
 		return refuseField("invalid_ticket", "ticket", "")
 	}
-	a, err := s.o.Engine.Do(x.r.Context(), x.id, x.actor.ID, room.EjectTicket{Ticket: room.Ticket(n)})
+	reason, err := body.reason()
+	if err != nil {
+		return err
+	}
+	a, err := s.do(x, room.EjectTicket{Ticket: room.Ticket(n)}, reason)
 	if err != nil {
 		return err
 	}
@@ -292,12 +306,17 @@ func (s *Server) eject(x *exchange) error {
 	})
 }
 
-// purge is POST …/purge: the backlog goes, nobody is admitted (seed 004).
+// purge is POST …/purge {reason?}: the backlog goes, nobody is admitted (seed 004).
 func (s *Server) purge(x *exchange) error {
-	if _, err := s.command(x, true); err != nil {
+	body, err := s.command(x, true, "reason")
+	if err != nil {
 		return err
 	}
-	a, err := s.o.Engine.Do(x.r.Context(), x.id, x.actor.ID, room.PurgeLine{})
+	reason, err := body.reason()
+	if err != nil {
+		return err
+	}
+	a, err := s.do(x, room.PurgeLine{}, reason)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"qm/access"
+	"qm/access/org"
 	"qm/engine"
 	"qm/engine/room"
 	"qm/projection"
@@ -97,7 +98,27 @@ var Codes = map[string]Verdict{
 	"too_many_auth_failures": {http.StatusTooManyRequests, "Too many wrong credentials from this address.", 60},
 	"insufficient_role":      {http.StatusForbidden, "This credential may not do that.", 0},
 	"invalid_sse_ticket":     {http.StatusUnauthorized, "The stream's ticket is spent, too old or none of ours.", 0},
+	"otp_required":           {http.StatusUnauthorized, "This operator has a second factor: sign in with a one-time code. The key alone is not enough.", 0},
+	"invalid_otp":            {http.StatusUnauthorized, "The one-time code is wrong, too old, or was used already.", 0},
 	"csrf_required":          {http.StatusForbidden, "A request with the console's cookie must carry X-QM-CSRF: 1.", 0},
+
+	// The organisation.
+	"operator_not_found":     {http.StatusNotFound, "There is no such operator.", 0},
+	"link_not_found":         {http.StatusNotFound, "There is no such share link.", 0},
+	"cannot_revoke_self":     {http.StatusConflict, "Nobody revokes the key that they came with. Ask another owner.", 0},
+	"too_many_operators":     {http.StatusConflict, "There are as many operators as there can be.", 0},
+	"otp_already_on":         {http.StatusConflict, "There is a second factor already. Remove it first.", 0},
+	"otp_not_on":             {http.StatusConflict, "There is no second factor to confirm or remove.", 0},
+	"otp_not_available":      {http.StatusConflict, "Only an operator with a key of their own can have a second factor.", 0},
+	"invalid_otp_field":      {http.StatusBadRequest, "otp is a string of six digits.", 0},
+	"invalid_role":           {http.StatusBadRequest, "role is viewer, operator or owner.", 0},
+	"invalid_reason":         {http.StatusBadRequest, "reason is text of at most 500 characters.", 0},
+	"invalid_expires_in_sec": {http.StatusBadRequest, "expiresInSec is a whole number from 60 to 31,622,400.", 0},
+	"invalid_since":          {http.StatusBadRequest, "since is an instant, in epoch milliseconds or RFC 3339.", 0},
+	"invalid_until":          {http.StatusBadRequest, "until is an instant, in epoch milliseconds or RFC 3339.", 0},
+	"invalid_before":         {http.StatusBadRequest, "before is an instant that has passed, in epoch milliseconds or RFC 3339.", 0},
+	"invalid_cursor":         {http.StatusBadRequest, "cursor is none that was answered here.", 0},
+	"invalid_audit_format":   {http.StatusBadRequest, "format is json, ndjson or csv.", 0},
 
 	// Operators.
 	"nothing_to_change":  {http.StatusBadRequest, "Nothing is left to change.", 0},
@@ -167,6 +188,22 @@ func problemOf(err error) (p *Problem, ok bool) {
 			return refuse(string(refusal)), true
 		}
 		return nil, false
+	case errors.Is(err, org.ErrNoOperator):
+		return refuse("operator_not_found"), true
+	case errors.Is(err, org.ErrNoLink):
+		return refuse("link_not_found"), true
+	case errors.Is(err, org.ErrSelf):
+		return refuse("cannot_revoke_self"), true
+	case errors.Is(err, org.ErrTooMany):
+		return refuse("too_many_operators"), true
+	case errors.Is(err, org.ErrFactorOn):
+		return refuse("otp_already_on"), true
+	case errors.Is(err, org.ErrNoFactor):
+		return refuse("otp_not_on"), true
+	case errors.Is(err, org.ErrActor):
+		return refuse("insufficient_role"), true // revoked since the request was let in
+	case errors.Is(err, org.ErrStorage):
+		return refuse("storage_unavailable"), true
 	case errors.Is(err, engine.ErrBusy):
 		return refuse("busy"), true
 	case errors.Is(err, engine.ErrStorage), errors.Is(err, context.DeadlineExceeded):

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"qm/access"
+	"qm/access/org"
 	"qm/access/token"
 	"qm/engine"
 	"qm/engine/room"
@@ -53,6 +54,8 @@ type Options struct {
 	Engine  Engine
 	Keys    *token.Keyring
 	Gate    *access.Gate
+	Book    *org.Book    // the organisation: operators, sessions, links
+	Acts    journal.Acts // what the audit reads
 	Proxies access.Proxies
 	Log     *slog.Logger
 	Now     func() time.Time // time.Now by default
@@ -73,6 +76,8 @@ type Options struct {
 	Files       int // how many files this process may open, which the ceiling of connections follows; 0: unknown
 	SSEMaxTotal int // streams in all, 50,000 by default, or as many as fit below the ceiling
 	SSEPerIP    int // streams a client, 64 by default
+
+	Stop func() // has the process stop in order; nil: it cannot be told to
 
 	Demo bool // serve the page behind the demo room (QM_DEMO)
 }
@@ -201,10 +206,17 @@ func (s *Server) routes() []*route {
 		&route{name: "version", paths: []string{"api:version"}, get: s.version, vital: true},
 		&route{name: "metrics", paths: []string{"/metrics"}, get: s.exposition, role: access.Monitor},
 		// Operators
-		&route{name: "admin.session", paths: []string{"api:admin/session"}, post: s.signIn, delete: s.signOut, admin: true, open: true},
+		&route{name: "admin.session", paths: []string{"api:admin/session"}, get: s.whoAmI, post: s.signIn, delete: s.signOut, role: access.Monitor, free: true},
 		&route{name: "admin.sse-ticket", paths: []string{"api:admin/sse-ticket"}, post: s.mintTicket, role: access.Monitor, write: access.Monitor},
 		&route{name: "admin.events", paths: []string{"api:admin/events"}, get: s.adminEvents, admin: true, open: true},
 		&route{name: "admin.health", paths: []string{"api:admin/health"}, get: s.adminHealth, role: access.Monitor},
+		&route{name: "admin.operators", paths: []string{"api:admin/operators"}, get: s.listOperators, post: s.addOperator, role: access.Owner, write: access.Owner},
+		&route{name: "admin.operator", paths: []string{"api:admin/operators/{id}"}, delete: s.revokeOperator, write: access.Owner},
+		&route{name: "admin.operator-otp", paths: []string{"api:admin/operators/{id}/otp"}, delete: s.resetFactor, write: access.Owner},
+		&route{name: "admin.otp", paths: []string{"api:admin/otp"}, post: s.startFactor, delete: s.dropFactor, write: access.Viewer},
+		&route{name: "admin.monitor-token", paths: []string{"api:admin/monitor-token"}, get: s.listMonitors, post: s.mintMonitor, delete: s.revokeMonitors, role: access.Viewer, write: access.Operator},
+		&route{name: "admin.audit", paths: []string{"api:admin/audit"}, get: s.audit, delete: s.forget, role: access.Viewer, write: access.Owner},
+		&route{name: "admin.shutdown", paths: []string{"api:admin/shutdown"}, post: s.shutdown, write: access.Owner},
 		&route{name: "admin.rooms", paths: []string{"api:admin/rooms"}, get: s.listRooms, post: s.saveRoom, role: access.Monitor, write: access.Operator},
 		&route{name: "admin.room", paths: []string{"api:admin/rooms/{id}"}, get: s.oneRoom, delete: s.deleteRoom, role: access.Monitor, write: access.Owner},
 		&route{name: "admin.state", paths: []string{"api:admin/rooms/{id}/state"}, post: s.setState, write: access.Operator},

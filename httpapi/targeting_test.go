@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"qm/access"
 	"qm/engine/room"
 )
 
@@ -353,9 +352,7 @@ func TestWhoMaySeeTheTargeting(t *testing.T) {
 		}
 		w.operator().get("/api/admin/rooms/rm1/targeting?url=/a&url=/b").want(t, 400, "duplicate_parameter")
 		w.browser("198.51.100.1").get("/api/admin/rooms/rm1/targeting").want(t, 401, "unauthorized")
-		watcher := w.browser("198.51.100.2")
-		link, _ := w.server.o.Gate.MintMonitor(access.Actor{ID: "admin"}, time.Hour, time.Now())
-		watcher.headers["Authorization"] = "Bearer " + link
+		watcher := w.monitor()
 		watcher.get("/api/admin/rooms").want(t, 200, "")
 		watcher.get("/api/admin/rooms/rm1/targeting").want(t, 403, "insufficient_role")
 	})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"qm/access"
+	"qm/access/org"
 	"qm/access/token"
 	"qm/engine"
 	"qm/engine/room"
@@ -32,6 +33,7 @@ type world struct {
 	*testing.T // nil in benchmarks
 	server     *Server
 	engine     *engine.Engine
+	book       *org.Book
 	keys       *token.Keyring
 	exact      bool // time is the bubble's: nothing comes late
 }
@@ -98,17 +100,28 @@ func build(t testing.TB, eo engine.Options, o Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	kept := eo.Vault.(interface {
+		journal.Vault
+		journal.Notes
+		journal.Acts
+	})
+	book := org.NewBook(org.Options{Journal: eo.Journal, Notes: kept, Vault: kept, Now: o.Now})
+	_ = book.Refresh(ctx) // a test may start with its storage away
+	bookDone := make(chan error, 1)
+	go func() { bookDone <- book.Run(ctx) }()
+	o.Book, o.Acts = book, kept
 	if o.Engine == nil {
 		o.Engine = e
 	}
 	o.Keys, o.Proxies, o.Collectors = keys, proxies, e.Collectors()
-	o.Gate = access.NewGate(access.Credentials{AdminKey: testAdminKey, PublicAPIKey: testPublicKey, AuthFailPerMinute: 10, Tokens: keys})
-	w := &world{server: New(o), engine: e, keys: keys}
+	o.Gate = access.NewGate(access.Credentials{AdminKey: testAdminKey, PublicAPIKey: testPublicKey, AuthFailPerMinute: 10, Tokens: keys, Book: book})
+	w := &world{server: New(o), engine: e, book: book, keys: keys}
 	t.Cleanup(func() {
 		if err := w.server.Shutdown(context.Background()); err != nil {
 			t.Errorf("streams are left over: %v", err)
 		}
 		stop()
+		<-bookDone
 		if err := <-done; err != nil {
 			t.Errorf("the engine failed: %v", err)
 		}

@@ -128,20 +128,21 @@ func (b *Book) ShutDown(ctx context.Context, by By) error {
 	return b.Change(ctx, by, func(*State) (Body, error) { return &ShutDown{}, nil })
 }
 
-// Forget erases the addresses and reasons of acts before an instant, and the names of operators who were revoked before it.
+// Forget erases the addresses and reasons of acts before an instant, and the names of operators who were revoked by then. It erases first and
+// records that afterwards, so that whoever follows the stream finds them gone.
 func (b *Book) Forget(ctx context.Context, by By, before time.Time) (n int, err error) {
 	var gone []string
-	err = b.Change(ctx, by, func(s *State) (Body, error) {
-		gone = gone[:0]
+	allowed := false
+	b.Look(func(s *State) {
+		allowed = s.RoleOf(by.Actor) == Owner
 		for _, o := range s.operators {
 			if o.Revoked && o.AddedAt.Before(before) {
 				gone = append(gone, o.Cause)
 			}
 		}
-		return &Forgotten{Before: before.UnixMilli()}, nil
 	})
-	if err != nil {
-		return 0, err
+	if !allowed {
+		return 0, ErrActor
 	}
 	if n, err = b.o.Notes.ForgetNotes(ctx, before); err == nil {
 		err = b.o.Notes.EraseNotes(ctx, gone...)
@@ -149,10 +150,7 @@ func (b *Book) Forget(ctx context.Context, by By, before time.Time) (n int, err 
 	if err != nil {
 		return n, errors.Join(ErrStorage, err)
 	}
-	b.mu.Lock()
-	clear(b.names)
-	b.mu.Unlock()
-	return n, nil
+	return n, b.Change(ctx, by, func(*State) (Body, error) { return &Forgotten{Before: before.UnixMilli()}, nil })
 }
 
 // Notes are the notes on acts, by cause.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"qm/access"
+	"qm/access/org"
 	"qm/access/token"
 	"qm/engine"
 	"qm/httpapi"
@@ -34,16 +35,31 @@ type App struct {
 	config   *Config
 	log      *slog.Logger
 	engine   *engine.Engine
+	book     *org.Book
 	web      *httpapi.Server
 	listener net.Listener
 	demo     *demo
 	closers  []func()
+
+	records records         // the journal and what lies beside it
+	told    context.Context // ends when an owner has the process stop
+	stop    context.CancelFunc
+}
+
+// records is the journal with what must be durable and erasable beside it.
+type records interface {
+	journal.Journal
+	journal.Vault
+	journal.Notes
+	journal.Acts
 }
 
 // Build opens the stores and the listener. A store that cannot be reached is waited for until ctx ends: whoever starts
 // the server and its stores together need not order them.
 func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error) {
 	a := &App{config: c, log: log}
+	a.told, a.stop = context.WithCancel(context.WithoutCancel(ctx))
+	a.closers = append(a.closers, a.stop)
 	defer func() {
 		if err != nil {
 			a.Close()
@@ -57,8 +73,10 @@ func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error)
 	} else {
 		memory := journal.NewMemory()
 		o.Journal, o.Vault, o.Series = memory, memory, projection.NewMemorySeries()
+		a.records = memory
 	}
 	a.engine = engine.New(o)
+	a.book = org.NewBook(org.Options{Journal: a.records, Notes: a.records, Vault: a.records, Log: log})
 
 	secret := c.Secret
 	if secret == "" {
@@ -71,10 +89,10 @@ func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error)
 		return nil, fmt.Errorf("make the keyring: %w", err)
 	}
 	gate := access.NewGate(access.Credentials{
-		AdminKey: c.AdminKey, PublicAPIKey: c.PublicAPIKey, AuthFailPerMinute: c.AdminAuthFailPerMin, Tokens: keys,
+		AdminKey: c.AdminKey, PublicAPIKey: c.PublicAPIKey, AuthFailPerMinute: c.AdminAuthFailPerMin, Tokens: keys, Book: a.book,
 	})
 	a.web = httpapi.New(httpapi.Options{
-		Engine: a.engine, Keys: keys, Gate: gate, Proxies: c.TrustedProxies.Proxies, Log: log,
+		Engine: a.engine, Keys: keys, Gate: gate, Book: a.book, Acts: a.records, Stop: a.stop, Proxies: c.TrustedProxies.Proxies, Log: log,
 		Collectors: a.engine.Collectors(), Version: version(), Stores: c.Stores(), Warnings: c.Warnings(),
 		PublicURL: c.PublicURL, CookieMaxAgeSec: c.QueueCookieMaxAgeSec, RoomCookieCap: c.RoomCookieCap,
 		JoinLimitPerMin: c.JoinLimitPerMin, CheckLimitPerMin: c.CheckLimitPerMin, StatusLimitPerMin: c.StatusLimitPerMin,
@@ -95,6 +113,7 @@ func (a *App) openStores(ctx context.Context, o *engine.Options) error {
 		j, err := postgres.Open(ctx, a.config.DatabaseURL, postgres.Options{MigrateURL: a.config.DatabaseMigrateURL})
 		if err == nil {
 			o.Journal, o.Vault, o.Series = j, j, j.Series()
+			a.records = j
 			a.closers = append(a.closers, j.Close)
 			break
 		}
@@ -119,10 +138,15 @@ func (a *App) openStores(ctx context.Context, o *engine.Options) error {
 // Run serves until ctx ends, then stops in order: no new requests, streams ended, requests answered, rooms given up.
 func (a *App) Run(ctx context.Context) error {
 	defer a.Close()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(a.told, end)()
 	rooms, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	engineDone := make(chan error, 1)
 	go func() { engineDone <- a.engine.Run(rooms) }()
+	bookDone := make(chan error, 1)
+	go func() { bookDone <- a.book.Run(rooms) }()
 	demoDone := make(chan struct{})
 	go func() {
 		defer close(demoDone)
@@ -155,7 +179,7 @@ func (a *App) Run(ctx context.Context) error {
 		<-demoDone
 	}
 	giveUp()
-	return errors.Join(failed, <-engineDone)
+	return errors.Join(failed, <-engineDone, <-bookDone)
 }
 
 // Close gives up what Build opened. Run does it by itself.
