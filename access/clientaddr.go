@@ -59,6 +59,9 @@ func (p Proxies) Trusts(addr netip.Addr) bool {
 	return false
 }
 
+// TrustsPeer reports whether a request comes from a trusted proxy itself, so that what it forwards is to be believed.
+func (p Proxies) TrustsPeer(r *http.Request) bool { return p.Trusts(parseHop(r.RemoteAddr)) }
+
 // Client is the address that a request comes from: the peer's, or, where the
 // peer is a trusted proxy, the right-most address of X-Forwarded-For that is
 // not itself trusted. Whatever stands left of that was written by the client
@@ -100,7 +103,7 @@ func (p Proxies) HTTPS(r *http.Request) bool {
 		return true
 	}
 	lines := r.Header["X-Forwarded-Proto"]
-	if len(lines) == 0 || !p.Trusts(parseHop(r.RemoteAddr)) {
+	if len(lines) == 0 || !p.TrustsPeer(r) {
 		return false
 	}
 	proto := lines[len(lines)-1]

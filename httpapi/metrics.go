@@ -15,6 +15,7 @@ import (
 type metrics struct {
 	requests *prometheus.CounterVec
 	refusals *prometheus.CounterVec
+	forwards *prometheus.CounterVec
 	handler  http.Handler
 	known    sync.Map // outcome -> prometheus.Counter, so that counting builds no labels
 }
@@ -33,9 +34,12 @@ func newMetrics(s *Server, routes []*route, more []prometheus.Collector) *metric
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "qm_http_refusals_total", Help: "Requests refused, by stable code.",
 		}, []string{"code"}),
+		forwards: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "qm_forward_decisions_total", Help: "Visitors' requests that proxies asked about, by decision. open: served undecided.",
+		}, []string{"decision"}),
 	}
 	r := prometheus.NewRegistry()
-	r.MustRegister(m.requests, m.refusals, collectors.NewGoCollector(),
+	r.MustRegister(m.requests, m.refusals, m.forwards, collectors.NewGoCollector(),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "qm_sse_streams", Help: "Event streams that are open.",
 		}, func() float64 { return float64(s.streams.count()) }),

@@ -85,6 +85,12 @@ var Codes = map[string]Verdict{
 	// Installing.
 	"verify_failed": {http.StatusFailedDependency, "Something about this installation does not work: see checks.", 0},
 
+	// A proxy that asks about a visitor's request, and what that visitor is told in its name.
+	"invalid_forward":   {http.StatusBadRequest, "The proxy does not say which request it asks about: X-Forwarded-Method, -Proto, -Host and -Uri, each once.", 0},
+	"forward_untrusted": {http.StatusForbidden, "Forwarded headers are believed with the Public API key, or from TRUSTED_PROXIES.", 0},
+	"queued":            {http.StatusTooManyRequests, "It is not this visitor's turn yet.", 5},
+	"queue_unavailable": {http.StatusServiceUnavailable, "The queue does not answer at the moment. Please try again.", 5},
+
 	// Storage and ownership. Nothing here takes a place away.
 	"storage_unavailable": {http.StatusServiceUnavailable, "This cannot be written down at the moment. Please try again.", 2},
 	"busy":                {http.StatusServiceUnavailable, "The room has too many requests waiting.", 1},

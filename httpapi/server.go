@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -96,6 +97,7 @@ type Server struct {
 	started  time.Time
 
 	refreshAfter time.Duration // how old a token is when it is due to be signed anew (seed 004, QM-391)
+	openLogged   atomic.Int64  // when a visitor served undecided was last logged, in epoch seconds
 	noRoom       counter       // checks of unknown rooms, which fail open
 	scopes       sync.Map      // room id -> *roomScope, of rooms with rules
 	checkins     checkins      // the connectors that asked for a report
@@ -193,6 +195,7 @@ func (s *Server) routes() []*route {
 		&route{name: "room", paths: []string{"api:rooms/{id}"}, get: s.publicRoom},
 		// The edge
 		&route{name: "check", paths: []string{"api:check"}, get: s.check, cors: true},
+		&route{name: "check.forward", paths: []string{"api:check/forward"}, get: s.forward},
 		&route{name: "targeting", paths: []string{"api:targeting"}, get: s.targeting},
 		// Installing
 		&route{name: "verify", paths: []string{"api:verify"}, get: s.verify, public: true},

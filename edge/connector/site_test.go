@@ -114,11 +114,25 @@ func (o *output) follow(r io.Reader) {
 }
 
 // leash runs a program in the process group of a shell whose standard input comes from this process. When that ends, however it does,
-// the shell ends the whole group: itself, the program and its children.
-const leash = `exec 3<&0; "$@" 3<&- </dev/null & cat <&3 >/dev/null; kill -KILL 0`
+// the shell ends the whole group: itself, the program and its children. The output is the program's alone, so that it ends with it.
+const leash = `exec 3<&0; "$@" 3<&- </dev/null & exec >/dev/null 2>&1; cat <&3; kill -KILL 0`
 
 // start runs a site until the test ends, and returns where it listens and what it says.
 func start(t *testing.T, env map[string]string, program string, args ...string) (address string, said *output) {
+	t.Helper()
+	said = launch(t, env, program, args...)
+	select {
+	case address = <-said.address:
+	case <-said.ended:
+		t.Fatalf("%s has ended:\n%s", program, said)
+	case <-t.Context().Done():
+		t.Fatalf("%s is not ready", program)
+	}
+	return address, said
+}
+
+// launch runs a program until the test ends.
+func launch(t *testing.T, env map[string]string, program string, args ...string) (said *output) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", append([]string{"-c", leash, "leash", program}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LC_ALL=C", "TZ=UTC"}
@@ -150,12 +164,5 @@ func start(t *testing.T, env map[string]string, program string, args ...string) 
 			t.Logf("%s said:\n%s", program, said)
 		}
 	})
-	select {
-	case address = <-said.address:
-	case <-said.ended:
-		t.Fatalf("%s has ended:\n%s", program, said)
-	case <-t.Context().Done():
-		t.Fatalf("%s is not ready", program)
-	}
-	return address, said
+	return said
 }
