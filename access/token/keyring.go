@@ -117,7 +117,7 @@ func derive(secret string) (*keys, error) {
 
 // kidToSign is the kid that a new token of p carries; empty means legacy.
 func (k *Keyring) kidToSign(p Purpose) string {
-	if k.options.SignV2 || p == PurposeCode {
+	if k.options.SignV2 || p.onlyV2() {
 		return k.current.kid
 	}
 	return ""
@@ -159,7 +159,7 @@ func (k *Keyring) open(p Purpose, token string, c *claims) error {
 		return ErrPurpose
 	}
 	if c.has&fieldKid == 0 {
-		if p == PurposeCode {
+		if p.onlyV2() {
 			return ErrPurpose
 		}
 		if k.current.legacy.verify(token, dot) || k.previous != nil && k.previous.legacy.verify(token, dot) {

@@ -27,6 +27,7 @@ var fieldsOf = [purposes]field{
 	PurposeSession:  fieldSession | fieldIssued | fieldExpires | fieldKid,
 	PurposeOperator: fieldOperator | fieldIssued | fieldExpires | fieldKid,
 	PurposeCode:     fieldRoom | fieldTicket | fieldGeneration | fieldIssued | fieldKid,
+	PurposeWithdraw: fieldRoom | fieldTicket | fieldHandle | fieldGeneration | fieldIssued | fieldKid,
 }
 
 // span is a part of claims.buf.

@@ -60,10 +60,15 @@ const (
 	// PurposeCode: the hand-over to another origin (contract.md, answer 19). Its
 	// payload looks like a visitor's, so it exists only as v2.
 	PurposeCode
+	// PurposeWithdraw: the link in a mail that ends the mails of a place. Only v2, too.
+	PurposeWithdraw
 	purposes
 )
 
-var purposeNames = [purposes]string{"visitor", "monitor", "session", "operator", "code"}
+var purposeNames = [purposes]string{"visitor", "monitor", "session", "operator", "code", "withdraw"}
+
+// onlyV2 reports a purpose that the legacy form does not have.
+func (p Purpose) onlyV2() bool { return p == PurposeCode || p == PurposeWithdraw }
 
 // String is the purpose's name as it stands in the HKDF info.
 func (p Purpose) String() string {
