@@ -54,6 +54,12 @@ func (e *Engine) Health() Health {
 	return h
 }
 
+// Serves reports whether this process owns a room now and works on it.
+func (e *Engine) Serves(roomID string) bool {
+	r := e.known(roomID)
+	return r != nil && r.current() == owned
+}
+
 // unwritten is when an append failed and none has succeeded since, as 1 + the engine's monotonic clock; 0 when none did. A journal that
 // can be read and not written, such as one whose disk is full, shows nowhere else.
 type unwritten struct{ since atomic.Int64 }

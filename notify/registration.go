@@ -101,11 +101,15 @@ type Statement struct {
 	Delivery    string // "pending": no mail was sent yet; "near": the first was
 }
 
+// WithdrawPath is where the link in a mail leads: a page that asks (GET) and ends the mails of a place (POST). What names the place is
+// in the query, as t.
+const WithdrawPath = "/notify/withdraw"
+
 // Turns is what HTTP needs of turn notifications. A place is known by its owner's session, which HTTP has verified for Register.
 type Turns interface {
-	// Register files an address that [ParseAddress] took for a place that waits; near says that the place is near the
-	// front already. Errors as of [Registrations.Set].
-	Register(ctx context.Context, p Place, session, address, locale string, near bool) (Statement, error)
+	// Register files an address that [ParseAddress] took for a place that waits. Where the turn is near already, its visitor
+	// knows: no mail says so. Errors as of [Registrations.Set].
+	Register(ctx context.Context, p Place, session, address, locale string) (Statement, error)
 	// Withdraw erases the address of a place; erased is false when there was none.
 	Withdraw(ctx context.Context, p Place) (erased bool, err error)
 	// Told is what is held against a place, nil when nothing is.
