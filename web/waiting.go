@@ -42,6 +42,11 @@ type WaitingPage struct {
 	RefreshURL string
 	// PollSeconds is the polling cadence, 5 when zero.
 	PollSeconds int
+	// Mail: the server mails visitors whose turn comes, so there is a box for an
+	// address. It can be used when join has stated what is held; MailTo is what is
+	// known of that at the first paint, an address as its owner may see it.
+	Mail   bool
+	MailTo string
 	// Drawn says that this line began with a draw, so that the page explains
 	// fairness by it and links its proof.
 	Drawn bool
@@ -148,7 +153,7 @@ type configFrame struct {
 // Waiting writes the waiting page of p. Send it as text/html, no-store, with
 // Policy(p.Branding). The module on it joins by itself.
 //
-// It asks POST join, GET events (status and refresh), GET status and POST leave
+// It asks POST join (whose notify it shows in the box for mails), POST notify, GET events (status and refresh), GET status and POST leave
 // under /api/v1, and reads from a frame: state, position, ahead, etaSec, passed,
 // redirectUrl, expiresInSec, scheduled, preCount, opensAt, now, held, full,
 // message, messageAt, ref, token, expired, reason. What is missing is not known.
@@ -201,6 +206,7 @@ type waitingView struct {
 
 	Big, BigLabel, BigSize string
 	When, WhenLabel, Ahead string
+	MailHead               string
 	NextKey, Fair          string
 	NoScript, Refresh      string
 	ProofURL               string
@@ -217,7 +223,10 @@ func newWaitingView(p WaitingPage) waitingView {
 			Message: p.Branding.Message, MessageAt: millis(p.Branding.MessageAt),
 		},
 		Lapsed: p.Lapsed, Ref: p.Ref, ReturnURL: p.ReturnURL, SiteURL: p.SiteURL, PollSeconds: p.PollSeconds,
-		Drawn: p.Drawn, Retry: p.Retry, Words: v.words.page(),
+		Drawn: p.Drawn, Retry: p.Retry, Words: v.words.page(p.Mail),
+	}
+	if v.MailHead = v.Say("mailme"); p.MailTo != "" {
+		v.MailHead = v.Say("mailme.on", "email", p.MailTo)
 	}
 	if f.State != "" || f.Passed || !f.Now.IsZero() {
 		v.Config.First = &configFrame{

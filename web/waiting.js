@@ -447,6 +447,7 @@ async function join() {
   if (!answer.data?.state) return refused(answer, join);
   fails = 0;
   hold(answer.data.token);
+  mailed(answer.data.notify);
   apply({ ...answer.data, expired: false });
   if (mine === run) stream();
 }
@@ -572,6 +573,23 @@ $("ask").addEventListener("close", async () => {
     text($("askText"), say("leave.failed"));
     $("ask").showModal();
   }
+});
+
+// The box for an address; its module comes when it is opened.
+const box = $("mailme");
+let held; // what the server says it holds: undefined when it has said nothing
+let showMail;
+function mailed(statement) {
+  if (!box || statement === undefined) return;
+  held = statement;
+  box.classList.remove("none");
+  showMail?.(held);
+}
+const post = (email) => call("/notify", { roomId, ...(place.token && { token: place.token }), email });
+box?.addEventListener("toggle", async () => {
+  const module = await import("./waiting-mail.js");
+  showMail ??= module.ready(say, announce, post);
+  showMail(held);
 });
 
 const bell = $("notify");

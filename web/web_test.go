@@ -53,7 +53,7 @@ func TestWaitingPageIsSmall(t *testing.T) {
 		assets += len(body)
 	}
 	for _, tag := range tags(t) {
-		n := assets + len(render(t, web.WaitingPage{RoomID: "demo", RoomName: "Spring drop", Locale: tag}))
+		n := assets + len(render(t, web.WaitingPage{RoomID: "demo", RoomName: "Spring drop", Locale: tag, Mail: true, MailTo: "a•••@example.com"}))
 		if n >= 40<<10 {
 			t.Errorf("the waiting page is %d bytes in %s", n, tag)
 		}
@@ -158,7 +158,7 @@ func TestEverySentenceExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []byte
-	for _, name := range []string{"waiting.js", "waiting-words.js", "waiting.html", "waiting.go", "words.go", "locale.go", "languages.html", "notice.go", "notice.html", "target.html"} {
+	for _, name := range []string{"waiting.js", "waiting-words.js", "waiting-mail.js", "waiting.html", "mailbox.html", "letter.go", "letter.html", "withdraw.html", "waiting.go", "words.go", "locale.go", "languages.html", "notice.go", "notice.html", "target.html"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
