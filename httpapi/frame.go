@@ -7,6 +7,7 @@ import (
 
 	"qm/access/token"
 	"qm/engine/room"
+	"qm/notify"
 	"qm/projection"
 )
 
@@ -24,7 +25,9 @@ type frame struct {
 	door    string // where to go, when passed
 	token   string // a token that the browser should hold instead of the one it showed; "" for none
 	ref     string // the short code that names the place to the help desk; told with each token that the owner is given, and to nobody else
-	leftSec int64  // what is left of the entry window, when passed; 0: not said
+	stated  bool   // what is held against the place for a turn notification is known, and told is it
+	told    *notify.Statement
+	leftSec int64 // what is left of the entry window, when passed; 0: not said
 }
 
 // A token beyond the view of this process is waited for, but not for long (architecture.md, The actor).
@@ -285,6 +288,10 @@ func (f *frame) append(b []byte, now time.Time) []byte {
 		}
 		b = appendInstant(b, "messageAt", brand.MessageAt)
 		instants = true
+	}
+	if f.stated {
+		b = appendStatement(append(b, `,"notify":`...), f.told)
+		instants = instants || f.told != nil
 	}
 	if instants {
 		b = appendInt(b, "now", int64(at))

@@ -1,6 +1,9 @@
 package httpapi
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // health is readiness: 503 while this instance cannot, for example, make a join durable (seed 004, Health).
 func (s *Server) health(x *exchange) error {
@@ -48,7 +51,13 @@ func (s *Server) adminHealth(x *exchange) error {
 	b = appendInt(b, "streams", int64(s.streams.count()))
 	b = appendInt(b, "connections", s.ceiling.open.Load())
 	b = appendInt(b, "checksOfUnknownRooms", s.noRoom.n.Load())
-	b = appendStrings(b, "warnings", s.o.Warnings)
+	warnings := s.o.Warnings
+	if s.o.Turns != nil {
+		if w := s.o.Turns.Warning(); w != "" {
+			warnings = append(slices.Clip(warnings), w)
+		}
+	}
+	b = appendStrings(b, "warnings", warnings)
 	b = append(b, `,"rooms":[`...)
 	for i, r := range h.Rooms {
 		if i > 0 {

@@ -19,7 +19,7 @@ func (s *Server) waitingPage(x *exchange) error {
 	if !validRoomID(id) {
 		return refuse("room_not_found")
 	}
-	page := web.WaitingPage{RoomID: id, Locale: s.locale(x)}
+	page := web.WaitingPage{RoomID: id, Locale: s.locale(x), Mail: s.o.Turns != nil}
 	sum, _, err := s.summary(x.r.Context(), id)
 	if err != nil {
 		return s.retryPage(x, page, err)
@@ -49,6 +49,9 @@ func (s *Server) waitingPage(x *exchange) error {
 		return nil
 	}
 	page.First, page.Ref = firstFrame(f, x.now), f.ref
+	if f.told != nil {
+		page.MailTo = f.told.EmailMasked
+	}
 	return s.page(x, http.StatusOK, page)
 }
 
@@ -65,9 +68,9 @@ func (s *Server) seat(x *exchange, f *frame, page *web.WaitingPage) (found bool,
 		}
 		switch f.gone {
 		case "":
-			owner := f.passed && f.bypass && f.place.Ticket == 0 // who passes while the queue is off holds nothing to be owned
+			owner, session := f.passed && f.bypass && f.place.Ticket == 0, "" // who passes while the queue is off holds nothing to be owned
 			if !owner {
-				session, err := s.owned(x.r.Context(), f, sessions(x.r.Header, x.id))
+				session, err = s.owned(x.r.Context(), f, sessions(x.r.Header, x.id))
 				owner = err == nil && session != ""
 			}
 			if owner {
@@ -77,6 +80,7 @@ func (s *Server) seat(x *exchange, f *frame, page *web.WaitingPage) (found bool,
 					return false, "", err
 				}
 				f.ref = s.o.Keys.ShortCode(f.holds())
+				s.recall(x, f, t, session, false)
 				return true, "", nil
 			}
 		case "expired":

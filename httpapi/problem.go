@@ -80,6 +80,13 @@ var Codes = map[string]Verdict{
 	"sse_capacity":            {http.StatusServiceUnavailable, "This server has as many streams as it can serve.", 5},
 	"sse_per_ip_limit":        {http.StatusTooManyRequests, "There are too many streams from this address.", 5},
 	"over_capacity":           {http.StatusServiceUnavailable, "This server has as many connections as it can serve.", 5},
+	"notifications_disabled":  {http.StatusBadRequest, "This server sends no mails.", 0},
+	"invalid_email":           {http.StatusBadRequest, "This is no e-mail address.", 0},
+	"stale_ticket":            {http.StatusConflict, "The token names a place that is none any more.", 0},
+	"not_your_place":          {http.StatusForbidden, "Only the browser that holds the place may do that.", 0},
+	"turn_has_come":           {http.StatusConflict, "It is the visitor's turn already: there is nothing left to tell.", 0},
+	"notify_change_limit":     {http.StatusTooManyRequests, "The address of this place was changed too often.", 3600},
+	"notify_address_limit":    {http.StatusTooManyRequests, "This address was given for too many places within the hour.", 3600},
 	"invalid_ip":              {http.StatusBadRequest, "ip takes one address.", 0},
 
 	// Installing.

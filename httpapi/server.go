@@ -25,6 +25,7 @@ import (
 	"qm/engine"
 	"qm/engine/room"
 	"qm/journal"
+	"qm/notify"
 	"qm/projection"
 )
 
@@ -58,6 +59,7 @@ type Options struct {
 	Book    *org.Book    // the organisation: operators, sessions, links
 	Acts    journal.Acts // what the audit reads
 	Proxies access.Proxies
+	Turns   notify.Turns // nil: EMAIL_NOTIFY is off
 	Log     *slog.Logger
 	Now     func() time.Time // time.Now by default
 
@@ -94,6 +96,7 @@ type Server struct {
 	joins    *access.Limiter
 	checks   *access.Limiter
 	statuses *access.Limiter
+	notifies *access.Limiter
 	started  time.Time
 
 	refreshAfter time.Duration // how old a token is when it is due to be signed anew (seed 004, QM-391)
@@ -130,6 +133,7 @@ func New(o Options) *Server {
 		joins:    access.NewLimiter(o.JoinLimitPerMin),
 		checks:   access.NewLimiter(o.CheckLimitPerMin),
 		statuses: access.NewLimiter(o.StatusLimitPerMin),
+		notifies: access.NewLimiter(notifyLimitPerMin),
 		started:  o.Now(),
 		quit:     make(chan struct{}),
 	}
@@ -193,6 +197,9 @@ func (s *Server) routes() []*route {
 		&route{name: "events", paths: []string{"api:events", "/events"}, get: s.events},
 		&route{name: "leave", paths: []string{"api:leave"}, post: s.leave, cors: true},
 		&route{name: "room", paths: []string{"api:rooms/{id}"}, get: s.publicRoom},
+		&route{name: "notify", paths: []string{"api:notify"}, post: s.notify},
+		&route{name: "notify.box", paths: []string{"/notify/box"}, get: s.mailBox, page: true},
+		&route{name: "notify.withdraw", paths: []string{notify.WithdrawPath}, get: s.withdrawPage, post: s.withdrawByLink, page: true},
 		// The edge
 		&route{name: "check", paths: []string{"api:check"}, get: s.check, cors: true},
 		&route{name: "check.forward", paths: []string{"api:check/forward"}, get: s.forward},

@@ -85,6 +85,7 @@ func (s *Server) take(x *exchange, id, shown, wanted string, answer func() error
 	}
 	f.token, f.ref = s.o.Keys.SignVisitor(f.visitor), s.o.Keys.ShortCode(f.visitor)
 	s.setPlace(x, id, f.token, session)
+	s.recall(x, f, shown, session, a.Fresh)
 	x.buf = f.append(x.buf[:0], x.now)
 	return answer()
 }

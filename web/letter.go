@@ -48,6 +48,12 @@ func (l TurnLetter) Compose() (subject, text, html string, err error) {
 	return v.Subject, strings.Join(parts, "\n\n") + "\n", b.String(), nil
 }
 
+// MailBox writes the box for an address, which the waiting page fetches when its visitor opens it: most never do. Send it as text/html,
+// no-store.
+func MailBox(w io.Writer, locale string) error {
+	return pages.ExecuteTemplate(w, "mailbox.html", newView(locale, "", "", "", Branding{}))
+}
+
 // Withdrawal is where the page behind a mail's link stands.
 type Withdrawal string
 

@@ -243,14 +243,14 @@ func TestTheSwitchLinksToEveryLanguage(t *testing.T) {
 // The module has every sentence that it asks for; what it never asks for does
 // not travel with the page.
 func TestTheModuleGetsWhatItSays(t *testing.T) {
-	html := render(t, web.WaitingPage{RoomID: "demo", Mail: true})
+	html := render(t, web.WaitingPage{RoomID: "demo"})
 	block := regexp.MustCompile(`(?s)id="qm-config">(.*?)</script>`).FindStringSubmatch(html)
 	var config struct{ Words map[string]string }
 	if err := json.Unmarshal([]byte(block[1]), &config); err != nil {
 		t.Fatal(err)
 	}
 	var module []byte
-	for _, name := range []string{"waiting.js", "waiting-mail.js"} {
+	for _, name := range []string{"waiting.js", "waiting-words.js"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -3,34 +3,39 @@
 
 const $ = (id) => document.getElementById(id);
 
-// ready readies the box. say words a key, announce reads a sentence out; send
-// posts an address, "" for none, and resolves to {status, data}. It returns what
-// shows a statement of the server: an object, or null for nothing held.
-export function ready(say, announce, send) {
+// ready fetches the box in a language and readies it. announce reads a sentence
+// out; send posts an address, "" for none, and resolves to {status, data}. It
+// resolves to what shows a statement of the server: an object, or null for
+// nothing held.
+export async function ready(url, announce, send) {
+  const answer = await fetch(url, { cache: "no-store" });
+  if (!answer.ok) throw new Error(String(answer.status));
+  const inside = document.createElement("div");
+  inside.innerHTML = await answer.text();
+  $("mailme").append(inside);
+  const form = $("mailForm");
   const head = $("mailHead");
-  const offer = head.dataset.offer;
   const to = $("mailTo");
   const note = $("mailNote");
   const stop = $("mailStop");
   let busy = false;
 
   function show(held) {
-    $("mailForm").hidden = false;
-    head.textContent = held ? say("mailme.on", { email: held.emailMasked }) : offer;
+    head.textContent = held ? form.dataset.on.replace("{email}", held.emailMasked) : form.dataset.offer;
     $("mailAsk").hidden = !!held;
     stop.hidden = !held;
     note.textContent = "";
     to.removeAttribute("aria-invalid");
   }
 
-  function fail(key) {
-    // A live region: it is read out by itself.
-    note.textContent = say(key);
+  // The note is a live region: it is read out by itself.
+  function tell(word) {
+    note.textContent = form.dataset[word];
   }
 
   function invalid() {
     to.setAttribute("aria-invalid", "true");
-    fail("mailme.invalid");
+    tell("invalid");
     to.focus();
   }
 
@@ -39,18 +44,18 @@ export function ready(say, announce, send) {
     busy = true;
     const { status, data } = await send(email).catch(() => ({}));
     busy = false;
-    const focused = document.activeElement;
     if (status === 200) {
+      const inside = form.contains(document.activeElement);
       show(data.notify);
       if (data.notify) announce(head.textContent);
-      else fail("mailme.off");
+      else tell("off");
+      // Who stood on a button that is gone goes on where the next one is.
+      if (inside) (data.notify ? stop : to).focus();
     } else if (data?.code === "invalid_email") invalid();
-    else fail(status === 429 ? "mailme.limit" : "mailme.failed");
-    // Who stood on a button that is gone goes on where the next one is.
-    if (focused && !focused.getClientRects().length) (stop.hidden ? to : stop).focus();
+    else tell(status === 429 ? "limit" : "failed");
   }
 
-  $("mailForm").addEventListener("submit", (event) => {
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
     const email = to.value.trim();
     if (email && to.validity.valid) put(email);

@@ -223,7 +223,7 @@ func newWaitingView(p WaitingPage) waitingView {
 			Message: p.Branding.Message, MessageAt: millis(p.Branding.MessageAt),
 		},
 		Lapsed: p.Lapsed, Ref: p.Ref, ReturnURL: p.ReturnURL, SiteURL: p.SiteURL, PollSeconds: p.PollSeconds,
-		Drawn: p.Drawn, Retry: p.Retry, Words: v.words.page(p.Mail),
+		Drawn: p.Drawn, Retry: p.Retry, Words: v.words.page(),
 	}
 	if v.MailHead = v.Say("mailme"); p.MailTo != "" {
 		v.MailHead = v.Say("mailme.on", "email", p.MailTo)

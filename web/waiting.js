@@ -587,9 +587,16 @@ function mailed(statement) {
 }
 const post = (email) => call("/notify", { roomId, ...(place.token && { token: place.token }), email });
 box?.addEventListener("toggle", async () => {
-  const module = await import("./waiting-mail.js");
-  showMail ??= module.ready(say, announce, post);
-  showMail(held);
+  if (showMail || !box.open) return;
+  showMail = () => {}; // under way
+  try {
+    const module = await import("./waiting-mail.js");
+    showMail = await module.ready(`${base}/notify/box?lang=${words.lang}`, announce, post);
+    showMail(held);
+  } catch {
+    showMail = undefined;
+    box.open = false; // not reached: opening it tries again
+  }
 });
 
 const bell = $("notify");

@@ -21,9 +21,8 @@ type words map[string]string
 
 // What the waiting page's module has no use for: whole groups, and sentences.
 var (
-	serverGroups = []string{"demo.", "missing.", "nojs", "language", "letter.", "withdraw", "nolink."}
-	serverOnly   = []string{"fair", "fair.proof", "leave", "leave.ask", "leave.no", "leave.yes",
-		"mailme", "mailme.label", "mailme.p", "mailme.send", "mailme.stop", "notify", "progress", "ref"}
+	serverGroups = []string{"demo.", "missing.", "nojs", "language", "letter.", "mailme", "withdraw", "nolink."}
+	serverOnly   = []string{"fair", "fair.proof", "leave", "leave.ask", "leave.no", "leave.yes", "notify", "progress", "ref"}
 )
 
 // Say returns the sentence of a key with its {names} filled in; args are
@@ -99,15 +98,11 @@ func (w words) eta(sec *int64, paused bool) string {
 	return w["eta.day"]
 }
 
-// page returns the sentences that the modules on the page need; mail says that
-// there is a box for an address.
-func (w words) page(mail bool) words {
+// page returns the sentences that the module on the page needs.
+func (w words) page() words {
 	out := make(words, len(w))
 	for key, sentence := range w {
 		inGroup := func(group string) bool { return strings.HasPrefix(key, group) }
-		if !mail && inGroup("mailme.") {
-			continue
-		}
 		if !slices.Contains(serverOnly, key) && !slices.ContainsFunc(serverGroups, inGroup) {
 			out[key] = sentence
 		}

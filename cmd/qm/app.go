@@ -18,6 +18,7 @@ import (
 	"qm/httpapi"
 	"qm/journal"
 	"qm/journal/postgres"
+	"qm/notify"
 	"qm/projection"
 	"qm/projection/valkey"
 )
@@ -39,6 +40,7 @@ type App struct {
 	web      *httpapi.Server
 	listener net.Listener
 	demo     *demo
+	out      outbox
 	closers  []func()
 
 	records records         // the journal and what lies beside it
@@ -91,9 +93,17 @@ func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error)
 	gate := access.NewGate(access.Credentials{
 		AdminKey: c.AdminKey, PublicAPIKey: c.PublicAPIKey, AuthFailPerMinute: c.AdminAuthFailPerMin, Tokens: keys, Book: a.book,
 	})
+	if err := a.openOutbox(ctx, keys, secret); err != nil {
+		return nil, err
+	}
+	collectors := a.engine.Collectors()
+	var turns notify.Turns // nil when none are sent
+	if a.out.turns != nil {
+		turns, collectors = a.out.turns, append(collectors, a.out.turns.Collectors()...)
+	}
 	a.web = httpapi.New(httpapi.Options{
 		Engine: a.engine, Keys: keys, Gate: gate, Book: a.book, Acts: a.records, Stop: a.stop, Proxies: c.TrustedProxies.Proxies, Log: log,
-		Collectors: a.engine.Collectors(), Version: version(), Stores: c.Stores(), Warnings: c.Warnings(),
+		Collectors: collectors, Turns: turns, Version: version(), Stores: c.Stores(), Warnings: c.Warnings(),
 		PublicURL: c.PublicURL, CookieMaxAgeSec: c.QueueCookieMaxAgeSec, RoomCookieCap: c.RoomCookieCap,
 		JoinLimitPerMin: c.JoinLimitPerMin, CheckLimitPerMin: c.CheckLimitPerMin, StatusLimitPerMin: c.StatusLimitPerMin,
 		Files: openFiles(), SSEMaxTotal: c.SSEMaxTotal, SSEPerIP: c.SSEPerIP, Demo: bool(c.Demo),
@@ -114,6 +124,7 @@ func (a *App) openStores(ctx context.Context, o *engine.Options) error {
 		if err == nil {
 			o.Journal, o.Vault, o.Series = j, j, j.Series()
 			a.records = j
+			a.out.registrations = j.Registrations()
 			a.closers = append(a.closers, j.Close)
 			break
 		}
@@ -154,6 +165,11 @@ func (a *App) Run(ctx context.Context) error {
 			a.demo.run(ctx)
 		}
 	}()
+	outDone := make(chan struct{})
+	go func() {
+		defer close(outDone)
+		a.out.run(rooms, a.log)
+	}()
 	server := a.web.HTTP()
 	serveDone := make(chan error, 1)
 	go func() { serveDone <- server.Serve(a.listener) }()
@@ -179,6 +195,7 @@ func (a *App) Run(ctx context.Context) error {
 		<-demoDone
 	}
 	giveUp()
+	<-outDone
 	return errors.Join(failed, <-engineDone, <-bookDone)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"qm/access"
+	"qm/notify/email"
 )
 
 // DefaultAdminKey is ADMIN_KEY where none is set. With it the server listens on loopback alone (seed 004, Admin auth).
@@ -369,10 +371,17 @@ func (c *Config) contradictions(bad map[string]bool) []error {
 		if c.MailFrom == "" {
 			say("MAIL_FROM", "is needed by EMAIL_NOTIFY")
 		}
+		if c.PublicURL == "" {
+			say("PUBLIC_URL", "is needed by EMAIL_NOTIFY: the links in a mail cannot come from a request's Host header, which anybody may choose")
+		}
 	}
-	address("SMTP_URL", c.SMTPURL, "smtp", "smtps")
-	if c.MailFrom != "" && !strings.Contains(c.MailFrom, "@") {
+	smtp := address("SMTP_URL", c.SMTPURL, "smtp", "smtps")
+	if _, err := mail.ParseAddress(c.MailFrom); c.MailFrom != "" && err != nil {
 		say("MAIL_FROM", "is no e-mail address")
+	} else if smtp != nil && c.MailFrom != "" {
+		if _, err := email.New(c.SMTPURL, c.MailFrom, email.Options{}); err != nil {
+			say("SMTP_URL", "and MAIL_FROM do not serve: %v", err)
+		}
 	}
 	if u := address("ALERT_WEBHOOK_URL", c.AlertWebhookURL, "https", "http"); u != nil && !bool(c.AllowPrivateOutbound) {
 		if u.Scheme != "https" {

@@ -74,7 +74,9 @@ func TestConfigProblems(t *testing.T) {
 		{"switch", []string{"QM_DEMO=perhaps"}, []string{"QM_DEMO: is neither 1 nor 0"}},
 		{"public address", []string{"PUBLIC_URL=https://x.example/path"}, []string{"PUBLIC_URL: has more"}},
 		{"public address without a scheme", []string{"PUBLIC_URL=x.example"}, []string{"PUBLIC_URL: is not an address"}},
-		{"mail", []string{"EMAIL_NOTIFY=1"}, []string{"SMTP_URL: is needed", "MAIL_FROM: is needed"}},
+		{"mail", []string{"EMAIL_NOTIFY=1"}, []string{"SMTP_URL: is needed", "MAIL_FROM: is needed", "PUBLIC_URL: is needed by EMAIL_NOTIFY"}},
+		{"mail to nowhere", []string{"SMTP_URL=smtp://mail:99999", "MAIL_FROM=queue@example.com"}, []string{"SMTP_URL: and MAIL_FROM do not serve"}},
+		{"mail from nobody", []string{"SMTP_URL=smtp://mail", "MAIL_FROM=@"}, []string{"MAIL_FROM: is no e-mail address"}},
 		{"alerts", []string{"ALERT_WEBHOOK_URL=http://127.0.0.1/x"}, []string{"has to begin with https://", "has to be a public address"}},
 		{"migrations of nothing", []string{"DATABASE_MIGRATE_URL=postgres://x/y"}, []string{"DATABASE_MIGRATE_URL: needs SIDESTORE=pg"}},
 	} {
