@@ -12,7 +12,7 @@ func (s *Server) snippet(x *exchange) error {
 	if x.id != "qm.js" {
 		return refuse("not_found")
 	}
-	body, etag, _ := web.Snippet()
+	body, etag := web.Snippet()
 	h := x.w.Header()
 	h.Set("Cache-Control", web.SnippetCacheControl)
 	h.Set("ETag", etag)

@@ -12,7 +12,7 @@ import (
 func TestTheScriptTagIsServed(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		b := w.browser("198.51.100.1")
-		body, etag, _ := web.Snippet()
+		body, etag := web.Snippet()
 		got := b.get("/snippet/qm.js").want(t, http.StatusOK, "")
 		if got.body != string(body) || got.header.Get("Content-Type") != "text/javascript; charset=utf-8" || got.header.Get("ETag") != etag ||
 			got.header.Get("Cache-Control") != web.SnippetCacheControl || !strings.HasPrefix(web.SnippetCacheControl, "public, max-age=300") ||

@@ -54,7 +54,7 @@ func newDesk(t *testing.T, reply func(ask) any) *desk {
 	d := &desk{reply: reply}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /snippet/qm.js", func(w http.ResponseWriter, _ *http.Request) {
-		body, _, _ := web.Snippet()
+		body, _ := web.Snippet()
 		w.Header().Set("Content-Type", "text/javascript")
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		_, _ = w.Write(body)

@@ -3,8 +3,6 @@ package web_test
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
-	"encoding/base64"
 	"net/url"
 	"regexp"
 	"strings"
@@ -23,7 +21,7 @@ const (
 // The tag runs on other people's pages: small, in the edition of the language
 // that its header names, and nothing in it that a strict policy forbids.
 func TestSnippetIsSmallAndPlain(t *testing.T) {
-	body, etag, integrity := web.Snippet()
+	body, etag := web.Snippet()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = z.Write(body)
@@ -35,10 +33,8 @@ func TestSnippetIsSmallAndPlain(t *testing.T) {
 	if m := regexp.MustCompile(`\?\.[^0-9]|\?\?|\|\|=|&&=|\beval\b|\bFunction\b|innerHTML|document\.write|console\.|debugger`).Find(body); m != nil {
 		t.Errorf("the tag says %q", m)
 	}
-	sum := sha256.Sum256(body)
-	hash := base64.StdEncoding.EncodeToString(sum[:])
-	if integrity != "sha256-"+hash || !strings.HasPrefix(etag, `"`) || !strings.HasSuffix(etag, `"`) || len(etag) < 10 {
-		t.Errorf("etag %s, integrity %s", etag, integrity)
+	if !regexp.MustCompile(`^"[\w-]{22}"$`).MatchString(etag) {
+		t.Errorf("etag %s", etag)
 	}
 }
 

@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,10 +12,12 @@ import (
 	"testing"
 
 	"qm/access"
+	"qm/access/org"
 	keyring "qm/access/token"
 	"qm/engine"
 	"qm/httpapi"
 	"qm/journal"
+	"qm/web"
 )
 
 // house is the real server with the real engine, in memory.
@@ -35,8 +39,14 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := access.NewGate(access.Credentials{AdminKey: houseKey, AuthFailPerMinute: 10, Tokens: keys})
-	server := httpapi.New(httpapi.Options{Engine: e, Keys: keys, Gate: gate})
+	book := org.NewBook(org.Options{Journal: m, Notes: m, Vault: m})
+	if err := book.Refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
+	bookDone := make(chan error, 1)
+	go func() { bookDone <- book.Run(ctx) }()
+	gate := access.NewGate(access.Credentials{AdminKey: houseKey, AuthFailPerMinute: 10, Tokens: keys, Book: book})
+	server := httpapi.New(httpapi.Options{Engine: e, Keys: keys, Gate: gate, Book: book, Acts: m})
 	h := &house{Server: httptest.NewServer(server), t: t}
 	t.Cleanup(func() {
 		if err := server.Shutdown(context.Background()); err != nil {
@@ -45,6 +55,9 @@ func newHouse(t *testing.T) *house {
 		h.CloseClientConnections()
 		h.Close()
 		stop()
+		if err := <-bookDone; err != nil {
+			t.Errorf("the organisation failed: %v", err)
+		}
 		if err := <-done; err != nil {
 			t.Errorf("the engine failed: %v", err)
 		}
@@ -184,7 +197,10 @@ func TestSnippetWalksThroughARealLine(t *testing.T) {
 func TestSnippetMovesIntoScope(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	s := newShop(t, tagOf(h.URL, `data-room="rm1" async`))
+	body, _ := web.Snippet()
+	sum := sha256.Sum256(body)
+	// Told exactly which script to run, a browser runs it.
+	s := newShop(t, tagOf(h.URL, `data-room="rm1" async crossorigin integrity="sha256-`+base64.StdEncoding.EncodeToString(sum[:])+`"`))
 	h.operate("", `{"id":"rm1","name":"Shop","targetUrl":"`+s.base+`/","ratePerMinute":0,"urlPatterns":["/sale*","!/sale/help"]}`)
 	h.operate("/rm1/state", `{"state":"active"}`)
 	b := shopper(t)
