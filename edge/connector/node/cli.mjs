@@ -10,7 +10,7 @@ const USAGE = `usage: qm-connector verify --room ROOM --base URL [--url PAGE] [-
   --url      a page that the room protects; the check then says whether the room's rules name it
   --timeout  how long to wait for the server, in milliseconds (10000)
 
-The public API key is read from QM_PUBLIC_API_KEY, so that it is in no list of processes.
+The public API key is read from QM_PUBLIC_KEY, so that it is in no list of processes.
 Exit status: 0 all is well, 1 a check failed or the server could not be asked, 2 wrong usage.`;
 
 function usage(problem) {
@@ -56,7 +56,7 @@ async function main(argv) {
       base: values.base,
       room: values.room,
       url: values.url,
-      key: process.env.QM_PUBLIC_API_KEY,
+      key: process.env.QM_PUBLIC_KEY,
       timeoutMs: Number(values.timeout),
     });
   } catch (e) {

@@ -32,7 +32,7 @@ final class Queue_Manager_Updates {
 			'slug'         => self::SLUG,
 			'version'      => $offer['version'],
 			'url'          => $this->text( $offer, 'homepage' ),
-			'package'      => $this->package( $offer ),
+			'package'      => $this->package(),
 			'tested'       => $this->text( $offer, 'tested' ),
 			'requires'     => $this->text( $offer, 'requires' ),
 			'requires_php' => $this->text( $offer, 'requires_php' ),
@@ -52,7 +52,7 @@ final class Queue_Manager_Updates {
 			return $result;
 		}
 		$offer['slug']          = self::SLUG;
-		$offer['download_link'] = $this->package( $offer );
+		$offer['download_link'] = $this->package();
 		$offer['sections']      = isset( $offer['sections'] ) && is_array( $offer['sections'] ) ? array_map( 'wp_kses_post', array_filter( $offer['sections'], 'is_string' ) ) : array();
 		return (object) $offer;
 	}
@@ -62,16 +62,15 @@ final class Queue_Manager_Updates {
 	 * unpacked.
 	 */
 	public function download( $reply, $package, $upgrader ) {
-		if ( false !== $reply || ! is_string( $package ) || '' === $package ) {
+		if ( false !== $reply ) {
 			return $reply;
 		}
-		$base = Queue_Manager_Options::all()['base'];
-		if ( '' === $base || 0 !== strpos( $package, $base . '/connectors/wordpress/' ) ) {
-			return $reply;
+		if ( $this->package() !== $package ) {
+			return $reply; // another plugin's
 		}
 		$offer = $this->offer();
-		if ( null === $offer || $this->package( $offer ) !== $package ) {
-			return new WP_Error( 'queue_manager_update', __( 'The Queue Manager server does not offer this package (any more).', 'queue-manager' ) );
+		if ( null === $offer ) {
+			return new WP_Error( 'queue_manager_update', __( 'The Queue Manager server does not say what this package should be.', 'queue-manager' ) );
 		}
 		$file = download_url( $package );
 		if ( is_wp_error( $file ) ) {
@@ -104,23 +103,14 @@ final class Queue_Manager_Updates {
 			return null;
 		}
 		$offer = json_decode( wp_remote_retrieve_body( $response ), true );
-		if ( ! is_array( $offer ) || ! isset( $offer['version'] ) || ! is_string( $offer['version'] ) || '' === $this->package( $offer ) ) {
-			return null;
-		}
-		return $offer;
+		return is_array( $offer ) && isset( $offer['version'] ) && is_string( $offer['version'] ) ? $offer : null;
 	}
 
 	/**
-	 * The address of the package, "" when it lies elsewhere than on the server.
+	 * Where the package is: on the server as this site reaches it, whatever address others know it by.
 	 */
-	private function package( $offer ) {
-		foreach ( array( 'package', 'download_url' ) as $member ) {
-			$url = $this->text( $offer, $member );
-			if ( '' !== $url && 0 === strpos( $url, Queue_Manager_Options::all()['base'] . '/' ) ) {
-				return $url;
-			}
-		}
-		return '';
+	private function package() {
+		return Queue_Manager_Options::all()['base'] . '/connectors/wordpress/latest.zip';
 	}
 
 	/**
