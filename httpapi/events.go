@@ -49,8 +49,10 @@ func (s *Server) events(x *exchange) error {
 	w, err := s.takeOver(x, first)
 	if w != nil {
 		taken = true
-		if st.wire = w; over || !s.streams.hand(s, st) {
+		if st.wire = w; over {
 			w.close()
+		} else if !s.streams.hand(s, st) {
+			st.farewell(s.streams.count())
 		}
 		return nil
 	}

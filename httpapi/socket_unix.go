@@ -4,6 +4,7 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"syscall"
 )
@@ -11,9 +12,10 @@ import (
 // sendBuffer is how many bytes the system keeps for a page that does not read, about: some tens of frames.
 const sendBuffer = 16 << 10
 
-// socket is the wire of a page whose connection was taken over. Go's sockets never block; what asks them directly does not wait.
+// socket is the wire of a page whose connection was taken over: a descriptor and nothing more. What the net package and the runtime's
+// poller keep of a connection, a kilobyte and a half, is for goroutines that wait on it, and nobody waits here.
 type socket struct {
-	conn   net.Conn
+	fd     int
 	closed func() // counts it no more
 }
 
@@ -25,56 +27,64 @@ func isSocket(c net.Conn) bool {
 	return false
 }
 
-func newSocket(conn net.Conn, closed func()) wire {
+// newSocket makes a wire of a connection, which is closed by this but for its descriptor. closed is called when the wire is closed, and
+// not when there is an error.
+func newSocket(conn net.Conn, closed func()) (wire, error) {
+	defer conn.Close()
 	if c, ok := conn.(*net.TCPConn); ok {
 		// Both are economies. Where the system refuses them, a page that does not read is found out later.
 		_ = c.SetWriteBuffer(sendBuffer)
 		_ = giveUpAfter(c, writePatient)
 	}
-	return &socket{conn, closed}
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("take a connection over: %w", err)
+	}
+	s := &socket{closed: closed}
+	var refused error
+	err = raw.Control(func(fd uintptr) {
+		syscall.ForkLock.RLock() // no child is to inherit it
+		defer syscall.ForkLock.RUnlock()
+		if s.fd, refused = syscall.Dup(int(fd)); refused == nil {
+			syscall.CloseOnExec(s.fd)
+		}
+	})
+	if err := errors.Join(err, refused); err != nil {
+		return nil, fmt.Errorf("take a connection over: %w", err)
+	}
+	return s, nil
 }
 
-func (s *socket) push(b []byte) (n int, err error) {
-	raw, err := s.conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		return 0, err
+// push writes to a descriptor that does not block: Go's never do, and a copy is like its original.
+func (s *socket) push(b []byte) (int, error) {
+	for {
+		n, err := syscall.Write(s.fd, b)
+		switch {
+		case err == nil:
+			return n, nil
+		case errors.Is(err, syscall.EAGAIN):
+			return 0, nil
+		case !errors.Is(err, syscall.EINTR):
+			return 0, err
+		}
 	}
-	failed := raw.Write(func(fd uintptr) bool {
-		n, err = again(func() (int, error) { return syscall.Write(int(fd), b) })
-		return true // never wait
-	})
-	if errors.Is(err, syscall.EAGAIN) {
-		return 0, failed
-	}
-	return max(n, 0), errors.Join(err, failed)
 }
 
 func (s *socket) gone(scratch []byte) bool {
-	raw, err := s.conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		return true
+	for {
+		n, err := syscall.Read(s.fd, scratch)
+		switch {
+		case err == nil:
+			return n == 0
+		case errors.Is(err, syscall.EAGAIN):
+			return false
+		case !errors.Is(err, syscall.EINTR):
+			return true
+		}
 	}
-	var n int
-	failed := raw.Read(func(fd uintptr) bool {
-		n, err = again(func() (int, error) { return syscall.Read(int(fd), scratch) })
-		return true
-	})
-	if errors.Is(err, syscall.EAGAIN) {
-		return failed != nil
-	}
-	return n <= 0 || failed != nil
 }
 
 func (s *socket) close() {
-	_ = s.conn.Close()
+	_ = syscall.Close(s.fd)
 	s.closed()
-}
-
-// again repeats what a signal has interrupted.
-func again(call func() (int, error)) (int, error) {
-	for {
-		if n, err := call(); !errors.Is(err, syscall.EINTR) {
-			return n, err
-		}
-	}
 }

@@ -255,7 +255,10 @@ func TestPushesNeverWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := 0
-	sock := newSocket(near, func() { ended++ })
+	sock, err := newSocket(near, func() { ended++ })
+	if err != nil {
+		t.Fatal(err)
+	}
 	scratch := make([]byte, 16)
 	if sock.gone(scratch) {
 		t.Error("a page that says nothing is taken for gone")

@@ -40,10 +40,15 @@ func (s *Server) takeOver(x *exchange, first []byte) (wire, error) {
 	}
 	network := x.network
 	s.ceiling.kept(1)
-	return newSocket(conn, func() {
+	w, err := newSocket(conn, func() {
 		s.ceiling.kept(-1)
 		s.streams.leave(network)
-	}), nil
+	})
+	if err != nil {
+		s.ceiling.kept(-1)
+		return nil, err
+	}
+	return w, nil
 }
 
 // relay is the wire of a page whose connection net/http keeps: its handler writes, one push at a time.

@@ -114,14 +114,17 @@ func (w *writer) farewell() {
 	open := t.count()
 	w.takeArrived()
 	for _, st := range w.streams {
-		if st.left == 0 { // it would land inside a frame
-			w.buf = append(appendRetry(w.buf[:0], retryStopped(open)), '\n')
-			_, _ = st.wire.push(w.buf)
-		}
-		st.wire.close()
+		st.farewell(open)
 	}
 	t.dismiss(w, len(w.streams))
 	w.streams = nil
+}
+
+func (st *stream) farewell(open int) {
+	if st.left == 0 { // it would land inside a frame
+		_, _ = st.wire.push(append(appendRetry(nil, retryStopped(open)), '\n'))
+	}
+	st.wire.close()
 }
 
 // mark is what frames depend on, arrivals aside: somebody joining behind moves nobody's place.

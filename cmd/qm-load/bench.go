@@ -50,6 +50,7 @@ var subjects = []subject{
 	{"joins-latency", measureAnswerTime},
 	{"joins-http", measureHTTPJoins},
 	{"status-http", measureHTTPStatus},
+	{"streams", measureStreams},
 	{"memory", measureResident},
 	{"replay", measureReplay},
 	{"start", measureStart},

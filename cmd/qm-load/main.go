@@ -48,6 +48,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = runSurge(ctx, args, stdout, stderr)
 	case residentVerb: // what a bench starts for itself
 		err = runResident(ctx, args, stdout, stderr)
+	case streamsVerb: // likewise
+		err = runStreams(ctx, args, os.Stdin, stdout, stderr)
 	case "help", "-h", "--help":
 		fmt.Fprint(stdout, usage)
 		return 0
