@@ -112,6 +112,9 @@ const (
 	UnslotEarly    Code = "unslot_early"
 
 	State Code = "state"
+
+	OrgActor     Code = "org_actor"
+	OrgReference Code = "org_reference"
 )
 
 // invariants lists every check under the number of its invariant.
@@ -142,6 +145,8 @@ var invariants = []struct {
 	{"I21", []Code{PurgeCount}},                                         // a purge counts what it takes
 	{"I22", []Code{UnslotStranger, UnslotEarly}},                        // a slot is taken back only where there is one
 	{"I23", []Code{State}},                                              // the room agrees with itself
+	{"I24", []Code{OrgActor}},                                           // only who may do it changes the organisation
+	{"I25", []Code{OrgReference}},                                       // what an act on the organisation names is there
 }
 
 var numbers = func() map[Code]string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"qm/access/org"
 	"qm/engine/room"
 	"qm/journal"
 )
@@ -75,6 +76,14 @@ func Tell(source Source, o StoryOptions, fn func(Told) error) (Report, []Finding
 		failed = fn(Told{
 			Stream: v.stream, Room: RoomID(v.stream), Generation: generation, Seq: r.Seq, At: r.At.UTC(), Kind: r.Kind,
 			Ticket: uint32(o.Ticket), Actor: strings.Clone(r.Actor), Cause: strings.Clone(r.Cause), Text: text,
+		})
+	}
+	verify.onAct = func(v *verifier, r *journal.Record, e org.Event) {
+		if failed != nil || o.Ticket != 0 {
+			return
+		}
+		failed = fn(Told{
+			Stream: v.stream, Room: RoomID(v.stream), Seq: r.Seq, At: r.At.UTC(), Kind: strings.Clone(r.Kind), Actor: e.Actor, Cause: e.Cause, Text: e.Body.Say(),
 		})
 	}
 	report, findings, err := Verify(func(each func(*journal.Record) error) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"qm/access/org"
 	"qm/engine/room"
 	"qm/journal"
 )
@@ -31,6 +32,7 @@ type Options struct {
 
 	check   func(*room.State) error                              // room.Check; tests replace it
 	onEvent func(v *verifier, r *journal.Record, e room.Event)   // told of each event, before it is judged
+	onAct   func(v *verifier, r *journal.Record, e org.Event)    // told of each event of the organisation
 	onDraw  func(v *verifier, b *room.Draw, ids []room.Identity) // told of each draw, before it is judged
 }
 
@@ -52,7 +54,7 @@ type RoomReport struct {
 	To       time.Time    `json:"to"`
 	Findings int          `json:"findings"`
 	Gave     bool         `json:"gaveUp,omitempty"` // it had too many findings, and the rest was not looked at
-	Events   bool         `json:"events"`           // false for a stream of no room ("$org"): only its chain was verified
+	Events   bool         `json:"events"`           // false for a stream of no room, such as the organisation's
 	Summary  room.Summary `json:"-"`
 }
 
@@ -147,6 +149,8 @@ type verifier struct {
 	at     room.Instant
 	before journal.Hash // hash of the record before, as recorded
 
+	organisation *org.State // of the organisation's stream, before the record at hand; nil for all others
+
 	s    *room.State
 	sum  room.Summary // of s, before the record at hand
 	next int64        // records until room.Check runs
@@ -172,6 +176,9 @@ type entry struct {
 func newVerifier(stream string, o *Options, all *[]Finding) *verifier {
 	v := &verifier{stream: stream, o: o, all: all, s: room.New(), next: 1}
 	v.report = RoomReport{Stream: stream, Room: RoomID(stream), Events: !strings.HasPrefix(stream, "$")}
+	if stream == org.Stream {
+		v.organisation = org.New()
+	}
 	v.forget()
 	return v
 }
@@ -228,6 +235,9 @@ func (v *verifier) record(r *journal.Record) {
 	v.report.Last, v.report.To = r.Seq, r.At
 	if v.stored != nil && r.Seq == v.stored.Seq && r.Hash != v.stored.Hash {
 		v.found(Head, "the hash is not the one that the storage has for the head of the stream, %x", v.stored.Hash)
+	}
+	if v.organisation != nil {
+		v.act(r)
 	}
 	if !v.report.Events {
 		return

@@ -248,7 +248,7 @@ func (b *Book) Change(ctx context.Context, by By, decide func(*State) (Body, err
 			}
 			noted = true
 		}
-		batch := []journal.Record{record(e)}
+		batch := []journal.Record{Record(e)}
 		journal.Seal(head, batch)
 		switch err := b.o.Journal.Append(ctx, 0, batch); {
 		case err == nil:

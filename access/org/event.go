@@ -228,8 +228,8 @@ func Decode(r *journal.Record) (Event, error) {
 	return Event{}, &UnknownEventError{r.Kind, r.Version}
 }
 
-// record is the record of an event, still to be sealed. At is cut to whole milliseconds.
-func record(e Event) journal.Record {
+// Record is the record of an event, still to be sealed. At is cut to whole milliseconds.
+func Record(e Event) journal.Record {
 	body, err := json.Marshal(e.Body)
 	if err != nil {
 		panic(fmt.Sprintf("org: encode %s: %v", e.Body.Kind(), err)) // texts and numbers, and settings that were valid JSON

@@ -43,7 +43,7 @@ func TestGoldens(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range examples {
 		seen[b.Kind()] = true
-		r := record(Event{At: start, Actor: Admin, Cause: "c", Body: b})
+		r := Record(Event{At: start, Actor: Admin, Cause: "c", Body: b})
 		file := filepath.Join("..", "..", "testdata", "events", fmt.Sprintf("org.%s.v%d.json", b.Kind(), r.Version))
 		golden, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) && *update {
@@ -60,7 +60,7 @@ func TestGoldens(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", b.Kind(), err)
 		}
-		if again := record(e); string(again.Body) != string(golden) || e.Body.Say() == "" {
+		if again := Record(e); string(again.Body) != string(golden) || e.Body.Say() == "" {
 			t.Errorf("%s comes back as %s", golden, again.Body)
 		}
 	}

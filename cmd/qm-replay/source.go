@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"qm/engine/room"
+	"qm/access/org"
 	"qm/journal"
 	"qm/journal/postgres"
 	"qm/projection"
@@ -59,9 +60,18 @@ func (c *command) open(ctx context.Context, audit bool) (*records, error) {
 }
 
 // heads lists the streams that have records.
+// stream is --room's.
+func (c *command) stream() string {
+	if c.room == org.Stream {
+		return org.Stream
+	}
+	return environment + "/" + c.room
+}
+
+// heads says where the streams stand that are to be read.
 func (c *command) heads(ctx context.Context, j journal.Journal, audit bool) ([]journal.Head, error) {
 	if c.room != "" {
-		name := environment + "/" + c.room
+		name := c.stream()
 		head, err := j.Head(ctx, name)
 		if err != nil {
 			return nil, err
@@ -106,7 +116,7 @@ func (c *command) openFile(ctx context.Context) (*records, error) {
 	}
 	r := &records{source: f.source(ctx), reader: f, close: func() {}}
 	if c.room != "" {
-		stream := environment + "/" + c.room
+		stream := c.stream()
 		r.streams, r.source = []string{stream}, r.source.Only(stream)
 	}
 	return r, nil

@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"qm/access/org"
 	"qm/engine/room"
 	"qm/journal"
 	"qm/replay"
@@ -103,7 +104,7 @@ func (c *command) someRecords(r replay.Report) error {
 }
 
 func (c *command) show(ctx context.Context) error {
-	in, err := c.open(ctx, false)
+	in, err := c.open(ctx, c.ticket == 0)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,11 @@ func (c *command) show(ctx context.Context) error {
 			c.line(t)
 			return nil
 		}
-		if at := fmt.Sprintf("%s, generation %d", t.Room, t.Generation); at != last {
+		at := fmt.Sprintf("%s, generation %d", t.Room, t.Generation)
+		if t.Stream == org.Stream {
+			at = "the organisation"
+		}
+		if at != last {
 			last = at
 			if c.ticket > 0 {
 				at += fmt.Sprintf(", ticket %d", c.ticket)
