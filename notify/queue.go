@@ -41,7 +41,7 @@ type Kind struct {
 }
 
 // JobTime is how long one attempt may take.
-const JobTime = time.Minute
+const JobTime = 30 * time.Second
 
 // ErrGiveUp is wrapped by the error of a job that no further attempt would do.
 var ErrGiveUp = errors.New("notify: not to be tried again")

@@ -28,8 +28,8 @@ type Post struct {
 
 var _ notify.Post = (*Post)(nil)
 
-// stepTimeout is how long the server may take to answer one command, or to be reached.
-const stepTimeout = 15 * time.Second
+// stepTimeout is how long it may take to reach the server and log in, and how long to hand over a letter. Both fit into notify.JobTime.
+const stepTimeout = 10 * time.Second
 
 // Options of [New].
 type Options struct {

@@ -43,7 +43,7 @@ const (
 	// finishedFor is how long River keeps a job that has come to an end.
 	finishedFor = time.Hour
 	// rescueAfter is after how long a job counts as lost with the process that did it.
-	rescueAfter = 2 * notify.JobTime
+	rescueAfter = notify.JobTime + 15*time.Second
 )
 
 // open are the states of a job that has not come to an end.
