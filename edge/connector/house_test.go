@@ -10,6 +10,9 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,8 +26,8 @@ import (
 )
 
 const (
-	adminKey  = "the-admin-key-of-the-tests"
-	publicKey = "the-public-key"
+	houseAdminKey  = "the-admin-key-of-the-tests"
+	housePublicKey = "the-public-key"
 )
 
 // house is a real queue, on the memory stores, behind a real port.
@@ -59,7 +62,7 @@ func newHouse(t *testing.T, publicURL string) *house {
 	}
 	queue := httpapi.New(httpapi.Options{
 		Engine: e, Keys: keys, PublicURL: publicURL, Book: book, Acts: m,
-		Gate: access.NewGate(access.Credentials{AdminKey: adminKey, PublicAPIKey: publicKey, AuthFailPerMinute: 10, Tokens: keys, Book: book}),
+		Gate: access.NewGate(access.Credentials{AdminKey: houseAdminKey, PublicAPIKey: housePublicKey, AuthFailPerMinute: 10, Tokens: keys, Book: book}),
 	})
 	server.Config.Handler = queue
 	server.Start()
@@ -84,7 +87,7 @@ func (h *house) operate(path, body string) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+adminKey)
+	r.Header.Set("Authorization", "Bearer "+houseAdminKey)
 	r.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -96,21 +99,21 @@ func (h *house) operate(path, body string) {
 	}
 }
 
-// visitor is a browser: it keeps cookies, and follows no redirect by itself.
-type visitor struct {
+// browser is a browser: it keeps cookies, and follows no redirect by itself.
+type browser struct {
 	*house
 	client *http.Client
 }
 
-func (h *house) visitor() *visitor {
+func (h *house) browser() *browser {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		h.Fatal(err)
 	}
-	return &visitor{h, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &browser{h, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-func (v *visitor) get(address string) (*http.Response, string) {
+func (v *browser) get(address string) (*http.Response, string) {
 	v.Helper()
 	r, err := http.NewRequest(http.MethodGet, address, nil)
 	if err != nil {
@@ -130,7 +133,7 @@ func (v *visitor) get(address string) (*http.Response, string) {
 }
 
 // join takes a place; the answer's members come back.
-func (v *visitor) join(room string) map[string]any {
+func (v *browser) join(room string) map[string]any {
 	v.Helper()
 	res, err := v.client.Post(v.url+"/api/v1/join", "application/json", strings.NewReader(`{"roomId":"`+room+`"}`))
 	if err != nil {
@@ -145,7 +148,7 @@ func (v *visitor) join(room string) map[string]any {
 }
 
 // pass is let through, and returns where the waiting page then leads.
-func (v *visitor) pass(room, back string) string {
+func (v *browser) pass(room, back string) string {
 	v.Helper()
 	v.join(room)
 	v.operate("/"+room+"/flush", `{"count":1}`)
@@ -171,7 +174,7 @@ func (h *house) walk(site string) {
 			h.Fatalf("%d, decision %q, not %d, %q: %s", res.StatusCode, res.Header.Get("X-QM-Decision"), status, decision, body)
 		}
 	}
-	a, b := h.visitor(), h.visitor()
+	a, b := h.browser(), h.browser()
 	res, body := a.get(want)
 	decided(res, body, "queue; reason=no_token", http.StatusFound)
 	if got := res.Header.Get("Location"); got != h.url+"/w/rm1?qm_return="+url.QueryEscape(want) {
@@ -203,7 +206,7 @@ func (h *house) walk(site string) {
 
 func TestWalkThroughGo(t *testing.T) {
 	h := newHouse(t, "")
-	queued, err := connector.New(connector.Config{Room: "rm1", Server: h.url, PublicKey: publicKey})
+	queued, err := connector.New(connector.Config{Room: "rm1", Server: h.url, PublicKey: housePublicKey})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,12 +228,12 @@ func jsonOf(s string) []byte {
 
 func TestWalkThroughNginx(t *testing.T) {
 	h := newHouse(t, "")
-	h.walk(nginx(t, settings{queue: h.url, room: "rm1", key: publicKey, fail: "closed", scheme: "$scheme"}, origin(t)))
+	h.walk(nginx(t, settings{queue: h.url, room: "rm1", key: housePublicKey, fail: "closed", scheme: "$scheme"}, origin(t)))
 }
 
 func TestWalkThroughCaddy(t *testing.T) {
 	h := newHouse(t, "")
-	h.walk(caddy(t, settings{queue: h.url, room: "rm1", key: publicKey, fail: "closed"}, origin(t), func(file string) string { return file }))
+	h.walk(caddy(t, settings{queue: h.url, room: "rm1", key: housePublicKey, fail: "closed"}, origin(t), func(file string) string { return file }))
 }
 
 // TestProxiesWithoutAQueue: while nobody listens, or with a wrong key, nobody is served; unless the site has chosen otherwise.
@@ -238,7 +241,7 @@ func TestProxiesWithoutAQueue(t *testing.T) {
 	app, h := origin(t), newHouse(t, "")
 	h.operate("", `{"id":"rm1","name":"Room","targetUrl":"https://shop.example/","state":"bypass","ratePerMinute":0}`)
 	as := func(file string) string { return file }
-	closed := settings{queue: deaf(t), room: "rm1", key: publicKey, fail: "closed", scheme: "$scheme"}
+	closed := settings{queue: deaf(t), room: "rm1", key: housePublicKey, fail: "closed", scheme: "$scheme"}
 	for name, c := range map[string]struct{ address, reason string }{
 		"nginx": {nginx(t, closed, app), "unreachable"},
 		"caddy": {caddy(t, closed, app, as), "status_502"},
@@ -269,7 +272,7 @@ func TestProxiesWithoutAQueue(t *testing.T) {
 	}
 	wrong := settings{queue: h.url, room: "rm1", key: "wrong", fail: "open", scheme: "$scheme"}
 	for name, address := range map[string]string{"nginx": nginx(t, wrong, app), "caddy": caddy(t, wrong, app, as)} {
-		if res, body := h.visitor().get(address + "/p"); res.StatusCode != http.StatusForbidden || strings.Contains(body, "reached") {
+		if res, body := h.browser().get(address + "/p"); res.StatusCode != http.StatusForbidden || strings.Contains(body, "reached") {
 			t.Errorf("%s with a wrong key: %d %s", name, res.StatusCode, body)
 		}
 	}
@@ -306,7 +309,7 @@ func TestVectorsAreTrue(t *testing.T) {
 		}
 		// What the vectors' credentials are here.
 		swap := []string{}
-		switch b := h.visitor(); real {
+		switch b := h.browser(); real {
 		case "waiting":
 			swap = []string{vToken, b.join("rm1")["token"].(string)}
 		case "code", "spent_code", "inside":
@@ -367,6 +370,73 @@ func TestVectorsAreTrue(t *testing.T) {
 	for _, real := range []string{"stranger", "waiting", "code", "spent_code", "inside", "bypass", "scoped", "no_room"} {
 		if asked[real] == 0 {
 			t.Errorf("no vector is about %s", real)
+		}
+	}
+}
+
+// TestProxiesThatFailOpen: as their pages say it is set up, everybody is served while nobody listens, and told so.
+func TestProxiesThatFailOpen(t *testing.T) {
+	app := origin(t)
+	s := settings{queue: deaf(t), room: "rm1", key: housePublicKey, fail: "open", scheme: "$scheme"}
+	s.more = `location @qm_open {
+		add_header X-QM-Decision "open; reason=$qm_failure" always;
+		proxy_pass http://app;
+	}`
+	one := nginxWith(t, s, app, func(queued string) string {
+		const line = "error_page 500 =503 /_qm_unanswered;\n"
+		if !strings.Contains(queued, line) {
+			t.Fatal("queued.conf has no such line")
+		}
+		return strings.Replace(queued, line, "error_page 500 = @qm_open;\n", 1)
+	})
+	s.more = `handle_errors {
+		@undecided vars qm_state asking
+		handle @undecided {
+			header X-QM-Decision "open; reason=status_{err.status_code}"
+			reverse_proxy ` + app + `
+		}
+	}`
+	two := caddy(t, s, app, func(file string) string { return file })
+	for address, want := range map[string]string{one: "open; reason=unreachable", two: "open; reason=status_502"} {
+		for _, method := range []string{"GET", "POST"} {
+			r, err := http.NewRequest(method, address+"/p?a=1", strings.NewReader("a=b"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.SetBasicAuth("visitor", "of the site")
+			res, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			if res.Header.Get("X-QM-Decision") != want || !strings.Contains(string(body), `"body":"a=b"`) || !strings.Contains(string(body), `"authorization":"Basic `) || !strings.Contains(string(body), `"method":"`+method+`"`) {
+				t.Errorf("%s: %d %q %s", method, res.StatusCode, res.Header.Get("X-QM-Decision"), body)
+			}
+		}
+	}
+}
+
+// TestVerifyScript runs the installation check that the archives carry against a real queue.
+func TestVerifyScript(t *testing.T) {
+	h := newHouse(t, "")
+	h.operate("", `{"id":"rm1","name":"Room","targetUrl":"https://shop.example/","ratePerMinute":60}`)
+	script := filepath.Join(install(t, "nginx"), "verify.sh")
+	for _, c := range []struct {
+		server, room, page string
+		code               int
+		says               string
+	}{
+		{h.url, "rm1", "https://shop.example/", 0, `"ok":true`},
+		{h.url, "nowhere", "https://shop.example/", 1, `"ok":false`},
+		{h.url, "NO", "https://shop.example/", 2, ""},
+		{deaf(t), "rm1", "https://shop.example/", 2, ""},
+	} {
+		cmd := exec.Command("sh", script, c.server, c.room, c.page, "nginx", "1.0.0")
+		cmd.Env = append(os.Environ(), "QM_PUBLIC_KEY="+housePublicKey)
+		out, err := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != c.code || !strings.Contains(string(out), c.says) {
+			t.Errorf("verify.sh %s %s exits %d, not %d: %v %s", c.server, c.room, got, c.code, err, out)
 		}
 	}
 }

@@ -115,7 +115,18 @@ type settings struct {
 // nginx runs nginx with the connector as the registry hands it out, in front of a site, and returns its address.
 func nginx(t *testing.T, s settings, app string) string {
 	t.Helper()
+	return nginxWith(t, s, app, func(queued string) string { return queued })
+}
+
+// nginxWith is nginx with a queued.conf that its owner has edited.
+func nginxWith(t *testing.T, s settings, app string, edit func(string) string) string {
+	t.Helper()
 	files := install(t, "nginx")
+	queued, err := os.ReadFile(filepath.Join(files, "queued.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(files, "queued.conf"), edit(string(queued)))
 	dir := t.TempDir()
 	address := freeAddress(t)
 	config := fmt.Sprintf(`
