@@ -214,6 +214,7 @@ func (s *Server) routes() []*route {
 		// Health
 		&route{name: "health", paths: []string{"api:health", "/healthz"}, get: s.health, vital: true},
 		&route{name: "version", paths: []string{"api:version"}, get: s.version, vital: true},
+		&route{name: "openapi", paths: []string{"api:openapi.json"}, get: s.openAPI, public: true},
 		&route{name: "metrics", paths: []string{"/metrics"}, get: s.exposition, role: access.Monitor},
 		// Operators
 		&route{name: "admin.session", paths: []string{"api:admin/session"}, get: s.whoAmI, post: s.signIn, delete: s.signOut, role: access.Monitor, free: true},
@@ -244,7 +245,7 @@ func (s *Server) routes() []*route {
 		&route{name: "waiting", paths: []string{"/w/{id}"}, get: s.waitingPage, page: true},
 		&route{name: "console", paths: []string{"/"}, get: s.console, page: true},
 		&route{name: "assets", paths: []string{"/assets/{id}", "/__qm/assets/{id}"}, get: s.asset, page: true},
-		&route{name: "snippet", paths: []string{"/snippet/{id}"}, get: s.snippet},
+		&route{name: "snippet", paths: []string{"/snippet/{id}"}, get: s.snippet, public: true},
 	)
 }
 

@@ -16,7 +16,6 @@ func (s *Server) snippet(x *exchange) error {
 	h := x.w.Header()
 	h.Set("Cache-Control", web.SnippetCacheControl)
 	h.Set("ETag", etag)
-	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	x.buf = x.buf[:0]
 	if known(x.r.Header["If-None-Match"], etag) {

@@ -113,6 +113,9 @@ func build(t testing.TB, eo engine.Options, o Options) *world {
 	if o.Engine == nil {
 		o.Engine = e
 	}
+	if o.Stores == "" {
+		o.Stores = "memory+memory"
+	}
 	o.Keys, o.Proxies, o.Collectors = keys, proxies, e.Collectors()
 	o.Gate = access.NewGate(access.Credentials{AdminKey: testAdminKey, PublicAPIKey: testPublicKey, AuthFailPerMinute: 10, Tokens: keys, Book: book})
 	w := &world{server: New(o), engine: e, book: book, keys: keys}
