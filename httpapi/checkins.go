@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"qm/edge/connector"
 	"qm/engine/room"
 )
 
@@ -123,8 +122,8 @@ func (s *Server) checkedIn(x *exchange) error {
 		b = appendString(append(b, `{"connector":`...), c.connector)
 		b = appendTextOr(b, "version", c.version)
 		newest := ""
-		if m, known := connector.Named(c.connector); known {
-			newest = m.Version
+		if known, ok := handoutOf(c.connector); ok {
+			newest = known.version
 		}
 		b = appendTextOr(b, "newest", newest)
 		b = appendTextOr(b, "origin", c.origin)

@@ -9,14 +9,71 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
 	"qm/edge/connector"
+	"qm/web"
 )
 
 // vectorsPath is where the conformance vectors of connectors are.
 const vectorsPath = "/connectors/vectors.json"
+
+// handout is a connector as this server hands it out.
+type handout struct {
+	name, title, version      string
+	kind                      connector.Kind
+	path                      string
+	body                      []byte
+	sha256, integrity         string
+	install, upgrade, recheck string // commands: {server}, {roomId} and {version} stand for what fill fills in
+}
+
+// handouts are all of them, by name: those of edge/connector, and the script tag, which pages load from its own address and sites may
+// keep a copy of.
+var handouts = sync.OnceValue(func() []*handout {
+	var list []*handout
+	for _, m := range connector.All() {
+		list = append(list, &handout{
+			name: m.Name, title: m.Title, version: m.Version, kind: m.Kind, path: m.Path(), body: m.Artifact(), install: m.Install, upgrade: m.Upgrade, recheck: m.Verify,
+		})
+	}
+	script, _, _ := web.Snippet()
+	version := ""
+	if found := snippetVersion.FindSubmatch(script); found != nil {
+		version = string(found[1])
+	}
+	const tag = `<script src="{server}/snippet/qm.js" data-room="{roomId}"></script>`
+	list = append(list, &handout{
+		name: "snippet", title: "Script tag", version: version, kind: connector.JS, path: "/connectors/snippet/latest.js", body: script, install: tag, upgrade: tag,
+		recheck: "curl -fsS '{server}/api/v1/verify?roomId={roomId}&url=https://YOUR-SITE/&connector=snippet&version={version}'",
+	})
+	slices.SortFunc(list, func(a, b *handout) int { return strings.Compare(a.name, b.name) })
+	for _, h := range list {
+		sum := sha256.Sum256(h.body)
+		h.sha256, h.integrity = hex.EncodeToString(sum[:]), "sha256-"+base64.StdEncoding.EncodeToString(sum[:])
+	}
+	return list
+})
+
+// snippetVersion is where the script tag says its version.
+var snippetVersion = regexp.MustCompile(`version:\s*"(\d+\.\d+\.\d+)"`)
+
+// handoutOf is the connector of that name.
+func handoutOf(name string) (*handout, bool) {
+	i := slices.IndexFunc(handouts(), func(h *handout) bool { return h.name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return handouts()[i], true
+}
+
+// fill completes one of a connector's commands for a server and a room.
+func (h *handout) fill(command, server, roomID string) string {
+	return strings.NewReplacer("{server}", server, "{roomId}", roomID, "{version}", h.version).Replace(command)
+}
 
 // exampleRoom stands in the registry's commands where no room is asked for.
 const exampleRoom = "YOUR-ROOM"
@@ -39,21 +96,21 @@ func (s *Server) connectors(x *exchange) error {
 	}
 	base := s.base(x.r)
 	b := append(x.buf[:0], `{"api":"v1","connectors":[`...)
-	for i, m := range connector.All() {
+	for i, c := range handouts() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(append(b, `{"name":`...), m.Name)
-		b = appendText(b, "title", m.Title)
-		b = appendText(b, "version", m.Version)
-		b = appendText(b, "kind", string(m.Kind))
-		b = appendText(b, "download", base+m.Path())
-		b = appendInt(b, "size", int64(len(m.Artifact())))
-		b = appendText(b, "sha256", m.SHA256())
-		b = appendText(b, "integrity", m.Integrity())
-		b = appendText(b, "install", m.Command(m.Install, base, id))
-		b = appendText(b, "upgrade", m.Command(m.Upgrade, base, id))
-		b = append(appendText(b, "verify", m.Command(m.Verify, base, id)), '}')
+		b = appendString(append(b, `{"name":`...), c.name)
+		b = appendText(b, "title", c.title)
+		b = appendText(b, "version", c.version)
+		b = appendText(b, "kind", string(c.kind))
+		b = appendText(b, "download", base+c.path)
+		b = appendInt(b, "size", int64(len(c.body)))
+		b = appendText(b, "sha256", c.sha256)
+		b = appendText(b, "integrity", c.integrity)
+		b = appendText(b, "install", c.fill(c.install, base, id))
+		b = appendText(b, "upgrade", c.fill(c.upgrade, base, id))
+		b = append(appendText(b, "verify", c.fill(c.recheck, base, id)), '}')
 	}
 	sum := sha256.Sum256(connector.Vectors)
 	b = appendText(append(append(b, ']'), `,"vectors":{"format":"json"`...), "download", base+vectorsPath)
@@ -67,17 +124,17 @@ func (s *Server) connectors(x *exchange) error {
 
 // artifact is a connector's download, /connectors/<name>/latest.<kind>.
 func (s *Server) artifact(x *exchange) error {
-	m, ok := connector.Named(x.id)
-	if !ok || m.Path() != x.r.URL.Path {
+	c, ok := handoutOf(x.id)
+	if !ok || c.path != x.r.URL.Path {
 		return refuse("not_found")
 	}
 	if err := s.allow(x, s.checks); err != nil {
 		return err
 	}
-	if m.Kind != connector.JS {
-		x.w.Header().Set("Content-Disposition", `attachment; filename="qm-`+m.Name+"-"+m.Version+"."+string(m.Kind)+`"`)
+	if c.kind != connector.JS {
+		x.w.Header().Set("Content-Disposition", `attachment; filename="qm-`+c.name+"-"+c.version+"."+string(c.kind)+`"`)
 	}
-	x.file(mediaTypes[m.Kind], m.SHA256(), m.Artifact())
+	x.file(mediaTypes[c.kind], c.sha256, c.body)
 	return nil
 }
 
@@ -128,7 +185,7 @@ func (s *Server) wordpressUpdate(x *exchange) error {
 	if err := s.allow(x, s.checks); err != nil {
 		return err
 	}
-	m, ok := connector.Named(wordpress)
+	c, ok := handoutOf(wordpress)
 	if !ok {
 		return refuse("not_found")
 	}
@@ -136,14 +193,14 @@ func (s *Server) wordpressUpdate(x *exchange) error {
 	about := pluginHeader()
 	b := append(x.buf[:0], `{"slug":"`+wordpressSlug+`"`...)
 	b = appendText(b, "name", about["Plugin Name"])
-	b = appendText(b, "version", m.Version)
-	b = appendText(b, "new_version", m.Version)
+	b = appendText(b, "version", c.version)
+	b = appendText(b, "new_version", c.version)
 	b = appendText(b, "homepage", base+"/docs")
 	b = appendText(b, "url", base+"/docs")
-	b = appendText(b, "package", base+m.Path())
-	b = appendText(b, "download_link", base+m.Path())
-	b = appendText(b, "sha256", m.SHA256())
-	b = appendText(b, "integrity", m.Integrity())
+	b = appendText(b, "package", base+c.path)
+	b = appendText(b, "download_link", base+c.path)
+	b = appendText(b, "sha256", c.sha256)
+	b = appendText(b, "integrity", c.integrity)
 	b = appendText(b, "requires", about["Requires at least"])
 	b = appendText(b, "requires_php", about["Requires PHP"])
 	b = appendText(b, "tested", about["Tested up to"])
@@ -156,11 +213,11 @@ func (s *Server) wordpressUpdate(x *exchange) error {
 // pluginHeader is what the plugin's main file says of itself at its top, by WordPress's names: said there once, it is not said here again.
 var pluginHeader = sync.OnceValue(func() map[string]string {
 	about := map[string]string{}
-	m, ok := connector.Named(wordpress)
+	c, ok := handoutOf(wordpress)
 	if !ok {
 		return about
 	}
-	archive, err := zip.NewReader(bytes.NewReader(m.Artifact()), int64(len(m.Artifact())))
+	archive, err := zip.NewReader(bytes.NewReader(c.body), int64(len(c.body)))
 	if err != nil {
 		return about
 	}

@@ -13,7 +13,6 @@ import (
 
 	"qm/access"
 	"qm/access/scope"
-	"qm/edge/connector"
 	"qm/engine/room"
 )
 
@@ -294,18 +293,18 @@ func (r *report) inspectConnector(base string) {
 	if in.connector == "" {
 		return
 	}
-	m, known := connector.Named(in.connector)
+	c, known := handoutOf(in.connector)
 	if !known {
 		r.add("connector", note, "This server hands out no connector of that name.", "", "")
 		return
 	}
-	newest := "The newest is " + m.Version + "."
-	order, ok := compareVersions(in.version, m.Version)
+	newest := "The newest is " + c.version + "."
+	order, ok := compareVersions(in.version, c.version)
 	switch {
 	case !ok:
 		r.add("connector", note, "The connector does not say which version it is.", newest, "")
 	case order < 0:
-		r.add("connector", warning, "There is a newer version of the connector.", newest, m.Command(m.Upgrade, base, in.roomID))
+		r.add("connector", warning, "There is a newer version of the connector.", newest, c.fill(c.upgrade, base, in.roomID))
 	case order > 0:
 		r.add("connector", note, "The connector is newer than this server.", newest, "")
 	default:

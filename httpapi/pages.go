@@ -205,7 +205,7 @@ func (x *exchange) html(status int, policy string, body []byte) {
 var noticeOf = map[string]web.Notice{
 	"room_not_found": web.NoticeMissing, "not_found": web.NoticeMissing, "room_idle": web.NoticeGone,
 	"blocked_by_protection": web.NoticeRefused, "queue_identity_limit": web.NoticeTooMany, "prequeue_identity_limit": web.NoticeTooMany,
-	"rate_limited": web.NoticeBusy, "busy": web.NoticeBusy, "prequeue_full": web.NoticeFull, "room_full": web.NoticeFull,
+	"rate_limited": web.NoticeBusy, "busy": web.NoticeBusy, "over_capacity": web.NoticeBusy, "prequeue_full": web.NoticeFull, "room_full": web.NoticeFull,
 	"storage_unavailable": web.NoticeBackend, "not_owner": web.NoticeBackend, "room_damaged": web.NoticeBackend,
 	"draw_under_way": web.NoticeBackend, "shutting_down": web.NoticeBackend,
 }

@@ -86,7 +86,12 @@ func members(body string) map[string]any {
 }
 
 // files are the routes whose answers are files, the same for everybody, and how those may be kept (contract.md 12).
-var files = map[string]string{"assets": "public, max-age=31536000, immutable", "connectors.artifact": "no-cache", "connectors.vectors": "no-cache"}
+var files = map[string]string{
+	"assets": "public, max-age=31536000, immutable", "snippet": "public, max-age=300", "connectors.artifact": "no-cache", "connectors.vectors": "no-cache", "openapi": "no-cache",
+}
+
+// apart are routes that are not part of the contract: what operators use, and the page behind the demo room.
+var apart = map[string]bool{"console": true, "metrics": true, "demo": true}
 
 // sound checks what holds of every answer.
 func sound(t *testing.T, what string, a address, rec *httptest.ResponseRecorder) {
@@ -108,6 +113,10 @@ func sound(t *testing.T, what string, a address, rec *httptest.ResponseRecorder)
 	}
 	if rec.Code == http.StatusInternalServerError {
 		t.Errorf("%s answers 500: %s", what, got.body)
+	}
+	method, _, _ := strings.Cut(what, " ")
+	if c := theContract(t); !apart[a.route.name] {
+		c.answered(t, what, method, a.path, rec)
 	}
 	if rec.Code < 400 {
 		return
