@@ -164,13 +164,18 @@ func codesOf(r *openapi3.Response) (codes []string) {
 	if media == nil {
 		return nil
 	}
-	s := media.Schema.Value
-	for _, part := range append(openapi3.SchemaRefs{media.Schema}, s.AllOf...) {
-		if code := part.Value.Properties["code"]; code != nil {
-			for _, v := range code.Value.Enum {
-				codes = append(codes, v.(string))
-			}
+	return enumOf(media.Schema.Value)
+}
+
+// enumOf are the codes that a schema allows.
+func enumOf(s *openapi3.Schema) (codes []string) {
+	if code := s.Properties["code"]; code != nil {
+		for _, v := range code.Value.Enum {
+			codes = append(codes, v.(string))
 		}
+	}
+	for _, part := range slices.Concat(s.AllOf, s.OneOf) {
+		codes = append(codes, enumOf(part.Value)...)
 	}
 	return codes
 }

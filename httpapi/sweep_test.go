@@ -139,7 +139,7 @@ func TestEveryTwinAnswersTheSame(t *testing.T) {
 	inMemory(t, Options{Demo: true}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused","urlPatterns":["/sale*"]`)
 		bad := http.Header{"Cookie": {"qm_rm1=a.b"}, "Origin": {"https://evil.example"}, "Accept-Language": {"th"}}
-		twins := 0
+		twins, asked := 0, 0
 		for _, a := range w.swept() {
 			if a.twin == "" {
 				continue
@@ -161,6 +161,9 @@ func TestEveryTwinAnswersTheSame(t *testing.T) {
 							if method == "POST" && header["Cookie"][0] == bad["Cookie"][0] && a.route.name == "join" {
 								continue // two newcomers are two visitors
 							}
+							asked++
+							header = header.Clone()
+							header.Set("X-Forwarded-For", addrOf(asked)) // so that no limit is met by the one and not by the other
 							if method == "POST" {
 								w.bare(method, a.path, query, body, header) // what can be done once is done now: leaving the line, say
 							}
