@@ -40,7 +40,7 @@ var handouts = sync.OnceValue(func() []*handout {
 			name: m.Name, title: m.Title, version: m.Version, kind: m.Kind, path: m.Path(), body: m.Artifact(), install: m.Install, upgrade: m.Upgrade, recheck: m.Verify,
 		})
 	}
-	script, _, _ := web.Snippet()
+	script, _ := web.Snippet()
 	version := ""
 	if found := snippetVersion.FindSubmatch(script); found != nil {
 		version = string(found[1])
