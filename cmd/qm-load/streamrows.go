@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -246,25 +245,15 @@ func (c *cinema) push(ctx context.Context) (spread, work float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	c.pushed++
-	text := fmt.Sprintf("message number %d.", c.pushed)
-	w := &wave{mark: []byte(text), began: time.Now(), done: make(chan struct{})}
+	mode := room.Paused
+	if c.pushed++; c.pushed%2 == 0 {
+		mode = room.Active
+	}
+	w := &wave{mark: fmt.Appendf(nil, `"state":%q`, mode), began: time.Now(), done: make(chan struct{})}
 	w.left.Store(int64(len(c.pages)))
 	c.wave.Store(w)
-	body := fmt.Sprintf(`{"id":%q,"branding":{"message":%q}}`, roomID, text)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.addr+"/api/v1/admin/rooms", bytes.NewReader([]byte(body)))
-	if err != nil {
+	if _, err := fmt.Fprintln(c.ask, mode); err != nil {
 		return 0, 0, err
-	}
-	r.Header.Set("Authorization", "Bearer "+benchSecret)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(resp.Body)
-		return 0, 0, fmt.Errorf("the operator's message is answered %s %s", resp.Status, text)
 	}
 	select {
 	case <-w.done:
@@ -308,7 +297,8 @@ func (c *cinema) weigh() (w burden, err error) {
 	return w, err
 }
 
-// runStreams is the server: all of qm but the stores. It says where it listens, and its weight for each line that it is sent.
+// runStreams is the server: all of qm but the stores. It says where it listens, and its weight when asked; a line that is a mode changes
+// the room.
 func runStreams(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("qm-load "+streamsVerb, flag.ContinueOnError)
 	places := flags.Int("places", 1000, "how many wait in line")
@@ -355,6 +345,12 @@ func (h *house) project(ctx context.Context, places int, addr string, stdin io.R
 		return err
 	}
 	for lines := bufio.NewScanner(stdin); lines.Scan(); {
+		if mode := room.Mode(lines.Text()); mode == room.Paused || mode == room.Active {
+			if _, err := h.engine.Do(ctx, roomID, "qm-load", room.SetMode{Mode: mode}); err != nil {
+				return err
+			}
+			continue
+		}
 		n, err := residentBytes()
 		if err != nil {
 			return err
