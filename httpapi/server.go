@@ -219,7 +219,7 @@ func (s *Server) routes() []*route {
 		// Operators
 		&route{name: "admin.session", paths: []string{"api:admin/session"}, get: s.whoAmI, post: s.signIn, delete: s.signOut, role: access.Monitor, free: true},
 		&route{name: "admin.sse-ticket", paths: []string{"api:admin/sse-ticket"}, post: s.mintTicket, role: access.Monitor, write: access.Monitor},
-		&route{name: "admin.events", paths: []string{"api:admin/events"}, get: s.adminEvents, admin: true, open: true},
+		&route{name: "admin.events", paths: []string{"api:admin/events"}, get: s.adminEvents, role: access.Monitor, open: true},
 		&route{name: "admin.health", paths: []string{"api:admin/health"}, get: s.adminHealth, role: access.Monitor},
 		&route{name: "admin.operators", paths: []string{"api:admin/operators"}, get: s.listOperators, post: s.addOperator, role: access.Owner, write: access.Owner},
 		&route{name: "admin.operator", paths: []string{"api:admin/operators/{id}"}, delete: s.revokeOperator, write: access.Owner},
