@@ -48,6 +48,11 @@ func (s *Server) adminHealth(x *exchange) error {
 	b := x.buf[:len(x.buf)-1]
 	b = appendText(b, "journalError", h.JournalErr)
 	b = appendText(b, "projectionError", h.SharedErr)
+	organisation := "" // while it cannot be read, operators may look and change nothing
+	if err := s.o.Book.Stale(); err != nil {
+		organisation = err.Error()
+	}
+	b = appendText(b, "organisationError", organisation)
 	b = appendInt(b, "streams", int64(s.streams.count()))
 	b = appendInt(b, "connections", s.ceiling.open.Load())
 	b = appendInt(b, "checksOfUnknownRooms", s.noRoom.n.Load())

@@ -46,6 +46,9 @@ func TestOperators(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, "")
 		owner, ownerID := w.hire("owner")
+		if h := owner.get("/api/admin/health").want(t, 200, ""); h.json["organisationError"] != "" {
+			t.Errorf("the organisation cannot be read: %s", h.body)
+		}
 		operator, operatorID := w.hire("operator")
 		viewer, _ := w.hire("viewer")
 
