@@ -300,6 +300,18 @@ func (b *tab) still() {
 	}
 }
 
+// axe fails when axe-core finds anything that keeps somebody from using the page (WCAG 2.2 AA, and its own good practice). The tab must
+// have been opened with axe in it: before(testenv.Axe(t)).
+func (b *tab) axe(where string) {
+	b.t.Helper()
+	b.text(`(window.__axe = "", axe.run(document, {resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})
+		.then((r) => (__axe = "done " + r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.target + " " + n.failureSummary)).join("\n")), (e) => (__axe = "done axe failed: " + e)))`)
+	b.await(`__axe`)
+	if found := strings.TrimPrefix(b.text("__axe"), "done "); found != "" {
+		b.t.Errorf("%s: %s", where, found)
+	}
+}
+
 // shot writes a picture when QM_TEST_SHOTS names a directory.
 func (b *tab) shot(name string) {
 	b.t.Helper()
@@ -307,13 +319,5 @@ func (b *tab) shot(name string) {
 	if dir == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, soon)
-	defer cancel()
-	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
-	if err == nil {
-		err = os.WriteFile(dir+"/"+name+".png", png, 0o600)
-	}
-	if err != nil {
-		b.t.Errorf("shot %s: %v", name, err)
-	}
+	b.picture(dir + "/" + name + ".png")
 }

@@ -33,6 +33,7 @@ type line struct {
 	calls   []call
 	bytes   map[string]int // path -> bytes of the body sent
 	brief   bool           // a stream ends after its first frame
+	hang    bool           // a join is never answered
 	deaf    bool           // open streams are told nothing any more
 }
 
@@ -64,6 +65,7 @@ func newLine(t *testing.T, first frame) *line {
 	mux.HandleFunc("GET /assets/{name}", l.asset)
 	mux.HandleFunc("GET /target", l.target)
 	mux.HandleFunc("GET /stay", l.stay)
+	mux.HandleFunc("GET /notice/{name}", l.notice)
 	mux.HandleFunc("GET /back", l.back)
 	mux.HandleFunc("POST /api/v1/join", l.join)
 	mux.HandleFunc("GET /api/v1/status", l.status)
@@ -180,6 +182,10 @@ func (l *line) join(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if l.set(&l.hang) {
+		<-r.Context().Done()
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := frame{}
@@ -244,17 +250,34 @@ func (l *line) events(w http.ResponseWriter, r *http.Request) {
 			data, _ := json.Marshal(f)
 			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data)
 			w.(http.Flusher).Flush()
-			if l.short() {
+			if l.set(&l.brief) {
 				return
 			}
 		}
 	}
 }
 
-func (l *line) short() bool {
+func (l *line) set(flag *bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.brief
+	return *flag
+}
+
+// notice is the page of a refusal, as the server words one.
+func (l *line) notice(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	p := web.NoticePage{
+		Notice: web.Notice(r.PathValue("name")), RoomName: l.page.RoomName, Branding: l.page.Branding, SiteURL: l.page.SiteURL, Locale: l.page.Locale,
+	}
+	l.mu.Unlock()
+	var b strings.Builder
+	if err := web.RenderNotice(&b, p); err != nil {
+		http.Error(w, err.Error(), 500)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", web.Policy(p.Branding))
+	l.send(w, "notice", b.String())
 }
 
 func (l *line) send(w http.ResponseWriter, path, body string) {

@@ -42,9 +42,9 @@ export function clock(ms) {
   return (h ? `${h}:${two(Math.floor(s / 60) % 60)}` : Math.floor(s / 60)) + ":" + two(s % 60);
 }
 
-// An instant of this device's clock, in ms.
+// An instant of this device's clock, in ms. A drop is less than a year ahead: the year would only take the line's room.
 export function instant(ms) {
   const at = new Date(ms);
   const today = at.toDateString() === new Date().toDateString();
-  return at.toLocaleString(locale, today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
+  return at.toLocaleString(locale, { ...(!today && { month: "short", day: "numeric" }), hour: "numeric", minute: "2-digit" });
 }

@@ -520,6 +520,7 @@ addEventListener("offline", () => {
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && Date.now() - lastFrame > 6000) resync();
 });
+addEventListener("resize", news); // what did not fit may fit now, and the other way round
 addEventListener("pagehide", stop);
 addEventListener("pageshow", (event) => event.persisted && resync());
 addEventListener("storage", (event) => {
