@@ -42,6 +42,7 @@ type Change struct {
 	Settings *room.Settings // nil: as they are
 	OpensAt  *time.Time     // nil: as it is; the zero time cancels
 	Mode     room.Mode      // "": as it is
+	Reason   *room.Reason   // nil: an operator's wish
 }
 
 // Change changes a room. decide is called with the room as it stands when the change is decided, so that two operators who change
@@ -72,7 +73,7 @@ func (e *Engine) Change(ctx context.Context, roomID, actor string, decide func(*
 		if err != nil {
 			return nil, err
 		}
-		c := room.Edit{Settings: change.Settings, Mode: change.Mode, Commitment: commitment}
+		c := room.Edit{Settings: change.Settings, Mode: change.Mode, Commitment: commitment, Reason: change.Reason}
 		if change.OpensAt != nil {
 			at := room.Instant(0)
 			if !change.OpensAt.IsZero() {

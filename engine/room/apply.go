@@ -63,16 +63,21 @@ func (s *State) Apply(e Event) {
 		s.exists, s.mode = true, b.Mode
 		settings := b.Settings
 		s.settings = &settings
+		s.steering = Steering{ModeAt: e.At, RateAt: e.At}
 	case *Configure:
 		settings := b.Settings
 		paceChanged = settings.RatePerMinute != s.settings.RatePerMinute
 		rehold := settings.HoldScore != s.settings.HoldScore || settings.Protection.Monitor() != s.settings.Protection.Monitor()
 		s.settings, s.credit = &settings, b.Credit
+		if paceChanged {
+			s.steering.RateAt, s.steering.RateRule = e.At, b.Reason.rule()
+		}
 		if rehold {
 			s.rehold()
 		}
 	case *StateChange:
 		s.mode, s.credit = b.Mode, b.Credit
+		s.steering.ModeAt, s.steering.ModeRule = e.At, b.Reason.rule()
 		paceChanged = true
 	case *Schedule:
 		s.opensAt, s.commitment = b.OpensAt, b.Commitment
@@ -81,6 +86,7 @@ func (s *State) Apply(e Event) {
 		settings := s.settings
 		s.renew(b.Generation, e.At)
 		s.exists, s.mode, s.settings = true, Idle, settings
+		s.steering = Steering{ModeAt: e.At, RateAt: e.At}
 	case *Delete:
 		generation := s.generation
 		s.renew(generation, e.At)

@@ -42,6 +42,14 @@ type Reason struct {
 	Limit int64  `json:"limit"`
 }
 
+// rule names the rule; "" without a reason.
+func (r *Reason) rule() string {
+	if r == nil {
+		return ""
+	}
+	return r.Rule
+}
+
 // StateChange sets the configured state. (Its kind is "state".)
 type StateChange struct {
 	Mode   Mode    `json:"state"`

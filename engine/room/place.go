@@ -61,6 +61,15 @@ type Summary struct {
 	Credit     int64
 	FrontSince Instant // when the front of the line joined; 0: nobody waits
 	Flow       Flow
+	Steering   Steering
+}
+
+// Steering is who set state and rate last, and when: what a room does by itself gives way to an operator's hand.
+type Steering struct {
+	ModeAt   Instant `json:"modeAt"`
+	ModeRule string  `json:"modeRule,omitempty"` // the rule of the event's reason; "": an operator
+	RateAt   Instant `json:"rateAt"`
+	RateRule string  `json:"rateRule,omitempty"`
 }
 
 // Scheduled says whether the doors are still shut at now.

@@ -23,6 +23,7 @@ type snapshotHead struct {
 	Credit     int64     `json:"credit"`
 	Flow       Flow      `json:"flow"`
 	Minutes    []Minute  `json:"minutes"`
+	Steering   Steering  `json:"steering"`
 	OpensAt    Instant   `json:"opensAt"`
 	Commitment Digest    `json:"commitment"`
 	Draws      int       `json:"draws"`
@@ -40,7 +41,7 @@ func (s *State) AppendBinary(b []byte) []byte {
 	start := len(b)
 	head, err := json.Marshal(snapshotHead{
 		Exists: s.exists, Generation: s.generation, Mode: s.mode, Settings: s.settings, CreatedAt: s.createdAt, At: s.at,
-		Credit: s.credit, Flow: s.flow, Minutes: s.minutes, OpensAt: s.opensAt, Commitment: s.commitment, Draws: s.draws, Proof: s.proof,
+		Credit: s.credit, Flow: s.flow, Minutes: s.minutes, Steering: s.steering, OpensAt: s.opensAt, Commitment: s.commitment, Draws: s.draws, Proof: s.proof,
 		Last: s.last, LastHandle: s.lastHandle, Slots: s.slots, Passes: s.passes.live, Doors: s.doors.live,
 	})
 	if err != nil {
@@ -119,7 +120,7 @@ func Restore(b []byte) (*State, error) {
 	}
 	s := &State{
 		exists: head.Exists, generation: head.Generation, mode: head.Mode, settings: head.Settings,
-		createdAt: head.CreatedAt, at: head.At, credit: head.Credit, flow: head.Flow, minutes: head.Minutes,
+		createdAt: head.CreatedAt, at: head.At, credit: head.Credit, flow: head.Flow, minutes: head.Minutes, steering: head.Steering,
 		opensAt: head.OpensAt, commitment: head.Commitment, draws: head.Draws, proof: head.Proof,
 		last: head.Last, lastHandle: head.LastHandle, slots: head.Slots,
 	}

@@ -19,6 +19,7 @@ type State struct {
 	credit     int64   // ticket-milliseconds left at the last event that carries it
 	flow       Flow
 	minutes    []Minute
+	steering   Steering
 
 	// The drop.
 	opensAt    Instant // 0: nothing scheduled
@@ -202,7 +203,7 @@ func (s *State) Summary() Summary {
 		OpensAt: s.opensAt, Commitment: s.commitment, Draws: s.draws, Proof: s.proof, At: s.at, CreatedAt: s.createdAt,
 		Waiting: s.line.Len(), Held: s.held.Len(), PreQueue: s.entries.Len(),
 		Passes: s.passes.live, Doors: s.doors.live, Slots: s.slots,
-		LastTicket: s.last, LastHandle: s.lastHandle, Credit: s.credit, Flow: s.flow,
+		LastTicket: s.last, LastHandle: s.lastHandle, Credit: s.credit, Flow: s.flow, Steering: s.steering,
 	}
 	if n, ok := s.line.First(); ok {
 		sum.FrontSince = s.createdAt + Instant(s.joined.at(uint32(n)))*joinUnit
