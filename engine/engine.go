@@ -29,6 +29,7 @@ type Options struct {
 	Vault       journal.Vault
 	Shared      projection.Store  // where other processes read; nil when there is only this one
 	Series      projection.Series // where the rooms' history is written down; nil: nowhere
+	Probe       Prober            // looks at targets for autotune; nil: no rate follows one
 	Log         *slog.Logger
 	Now         func() time.Time // time.Now by default
 }
@@ -116,6 +117,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	running.Go(func() { e.watchShared(ctx) })
 	running.Go(func() { e.sharePresence(ctx) })
 	running.Go(func() { e.keepHistory(ctx) })
+	running.Go(func() { e.autopilot(ctx) })
 
 	list := time.NewTicker(time.Second)
 	defer list.Stop()

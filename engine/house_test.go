@@ -182,6 +182,7 @@ type house struct {
 	fault  *projection.Fault // before shared
 	ahead  atomic.Int64      // how far the rooms' clock is ahead of the bubble's, in ns
 	all    []*process
+	probe  Prober // of targets, for those that open later
 }
 
 // process is an engine with its own way to the journal.
@@ -218,7 +219,7 @@ func (h *house) prepare(j journal.Journal) *process {
 	c := newCable(f, h.memory)
 	p := &process{cable: c, faults: f, done: make(chan error, 1)}
 	p.Engine = New(Options{
-		Environment: "production", Owner: fmt.Sprint("process-", len(h.all)+1), Journal: c, Vault: c, Shared: h.fault, Series: h.series, Now: h.now,
+		Environment: "production", Owner: fmt.Sprint("process-", len(h.all)+1), Journal: c, Vault: c, Shared: h.fault, Series: h.series, Probe: h.probe, Now: h.now,
 	})
 	ctx, stop := context.WithCancel(h.ctx)
 	p.stop = stop

@@ -27,6 +27,9 @@ type runner struct {
 	away      away
 	promises  promises
 	noted     noted
+	arrivals  arrivals
+	calmSince room.Instant // what the autopilot remembers
+	tuner     tuner
 	publisher *publisher
 	view      projection.View // of this process
 	shared    projection.View // of all processes; nil when there is only this one
