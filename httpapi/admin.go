@@ -140,6 +140,16 @@ func (s *Server) carryOut(x *exchange, edit func(*room.Settings) (change, error)
 		}
 		if c.opens && (!c.opensAt.IsZero() || sum.OpensAt != 0) {
 			asked.OpensAt = &c.opensAt
+			if sum.OpensAt != 0 && len(set.Openings) > 0 {
+				to := room.Instant(0)
+				if !c.opensAt.IsZero() {
+					to = room.Instant(c.opensAt.UnixMilli())
+				}
+				if set.Openings, err = rescheduled(set.Openings, sum.OpensAt, to); err != nil {
+					return engine.Change{}, err
+				}
+				asked.Settings = &set
+			}
 		}
 		if asked == (engine.Change{}) {
 			return engine.Change{}, refuse("nothing_to_change")

@@ -40,7 +40,7 @@ func (s *Server) check(x *exchange) error {
 				return refuseField("invalid_ip", "ip", "")
 			}
 			// A vouched check counts for the vouched address, not for the one that asks (seed 004, Edge check).
-			network = access.NetworkOf(addr)
+			x.addr, network = addr, access.NetworkOf(addr)
 		}
 	}
 	if err := s.allowNetwork(x, s.checks, network); err != nil {
@@ -85,6 +85,9 @@ func (s *Server) check(x *exchange) error {
 func (s *Server) doorman(x *exchange, id string, sum *room.Summary, handover string) (*verdict, error) {
 	switch sum.Mode {
 	case room.Bypass:
+		if !x.head {
+			s.o.Engine.Arrived(id, sum, prefixOf(x.addr))
+		}
 		return &verdict{pass: true, reason: "bypass"}, nil
 	case room.Idle:
 		return &verdict{pass: true, reason: "inactive"}, nil

@@ -46,6 +46,7 @@ type Engine interface {
 	Read(ctx context.Context, roomID string, after int64, fn func(*journal.Record) error) error
 	Export(ctx context.Context, roomID string, w io.Writer) error
 	ETARecord(roomID string) engine.ETARecord
+	Arrived(roomID string, s *room.Summary, network netip.Prefix)
 	History(ctx context.Context, roomID string, span projection.Span, from, to int64) ([]room.Minute, error)
 	HistoryBefore(ctx context.Context, roomID string, minute int64) (room.Minute, bool, error)
 	Health() engine.Health

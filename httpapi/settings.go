@@ -21,6 +21,7 @@ var writable = []string{
 	"id", "name", "targetUrl", "proxyOrigin", "ratePerMinute", "rate", "maxConcurrent", "passedTtlSec", "sessionTtlSec", "sessionMaxSec",
 	"branding", "returnOrigins", "tagOrigins", "autotune", "protection", "autoActivate", "urlPatterns", "opensAt", "preQueueMaxPerIp",
 	"queueMaxPerIp", "presenceSec", "state", "onBackendDown",
+	"openings", // an addition to the seed's set: several times at which the room opens
 }
 
 // change is what a body asks of a room beside its settings.
@@ -50,6 +51,10 @@ func readChange(o object, set *room.Settings, now time.Time) (change, error) {
 	r.origins("tagOrigins", "invalid_tag_origins", &set.TagOrigins)
 	r.patterns(set, now)
 	r.branding(&set.Branding, now)
+	r.proxyOrigin(&set.ProxyOrigin)
+	r.autotune(&set.Autotune)
+	r.autoActivate(&set.AutoActivate)
+	r.openings(&set.Openings, now)
 	r.unavailable()
 	c.named = r.named > 0
 	r.state(&c.mode)
@@ -206,9 +211,8 @@ func (r *reader) origins(name, code string, to *[]string) {
 	}
 	list := make([]string, 0, len(given))
 	for _, g := range given {
-		o := originOf(g)
-		u, err := url.Parse(g)
-		if o == "" || err != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		o, ok := bareOrigin(g)
+		if !ok {
 			r.fail(code, name)
 			return
 		}
@@ -217,6 +221,13 @@ func (r *reader) origins(name, code string, to *[]string) {
 		}
 	}
 	*to = list
+}
+
+// bareOrigin is the origin of an address that has nothing more than one.
+func bareOrigin(address string) (origin string, ok bool) {
+	origin = originOf(address)
+	u, err := url.Parse(address)
+	return origin, origin != "" && err == nil && (u.Path == "" || u.Path == "/") && u.RawQuery == "" && u.Fragment == ""
 }
 
 // originOf is the origin of an address as browsers write it: scheme and host in lower case, a host of other letters in punycode, no
@@ -331,29 +342,22 @@ func isColour(s string) bool {
 // unavailable refuses settings that nothing here acts on yet: stored, they would be a promise that nobody keeps.
 // What says "off" is taken, so that a room can be written back as it was read.
 func (r *reader) unavailable() {
-	for _, name := range []string{"proxyOrigin", "autotune", "autoActivate", "protection"} {
-		raw, ok := r.find(name)
-		if !ok || isNull(raw) || string(raw) == `""` && name == "proxyOrigin" {
-			continue
-		}
-		switch name {
-		case "protection":
-			o, err := parseObject(raw)
-			if err != nil {
-				r.fail("invalid_protection", name)
-				return
-			}
-			mode, _, err := o.text("mode", "invalid_protection")
-			if err != nil || mode != "off" && mode != "monitor" && mode != "enforce" {
-				r.fail("invalid_protection", name)
-				return
-			}
-			if mode == "off" {
-				continue
-			}
-		}
-		r.fail("not_available", name)
+	const name = "protection"
+	raw, ok := r.find(name)
+	if !ok || isNull(raw) {
 		return
+	}
+	o, err := parseObject(raw)
+	if err != nil {
+		r.fail("invalid_protection", name)
+		return
+	}
+	mode, _, err := o.text("mode", "invalid_protection")
+	switch {
+	case err != nil || mode != "off" && mode != "monitor" && mode != "enforce":
+		r.fail("invalid_protection", name)
+	case mode != "off":
+		r.fail("not_available", name)
 	}
 }
 
@@ -371,6 +375,19 @@ func (r *reader) state(to *room.Mode) {
 	}
 }
 
+// instantIn reads an instant: epoch milliseconds or RFC 3339.
+func instantIn(raw []byte) (time.Time, bool) {
+	if n, ok := whole(raw); ok {
+		return time.UnixMilli(n), true
+	}
+	s, ok := textOf(raw, 1, 64, false)
+	if !ok {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	return at, err == nil
+}
+
 // maxOpensIn is how far ahead a drop may be scheduled.
 const maxOpensIn = 366 * 24 * time.Hour
 
@@ -384,21 +401,8 @@ func (r *reader) opening(to *time.Time, now time.Time) bool {
 		*to = time.Time{}
 		return true
 	}
-	var at time.Time
-	if n, isNumber := whole(raw); isNumber {
-		at = time.UnixMilli(n)
-	} else if s, isText := textOf(raw, 1, 64, false); isText {
-		t, err := time.Parse(time.RFC3339, s)
-		if err != nil {
-			r.fail("invalid_opens_at", "opensAt")
-			return false
-		}
-		at = t
-	} else {
-		r.fail("invalid_opens_at", "opensAt")
-		return false
-	}
-	if !at.After(now) || at.After(now.Add(maxOpensIn)) {
+	at, ok := instantIn(raw)
+	if !ok || !at.After(now) || at.After(now.Add(maxOpensIn)) {
 		r.fail("invalid_opens_at", "opensAt")
 		return false
 	}

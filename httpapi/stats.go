@@ -72,6 +72,8 @@ func appendStats(b []byte, id string, sum *room.Summary, record engine.ETARecord
 	}
 	b = appendStrings(b, "urlPatterns", set.URLPatterns)
 	b = append(b, `,"protection":{"mode":"off"}`...)
+	b = appendText(b, "proxyOrigin", set.ProxyOrigin)
+	b = appendOwnRules(b, set)
 	b = appendSparkline(b, sum, at)
 	return append(b, '}')
 }

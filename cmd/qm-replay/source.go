@@ -9,8 +9,8 @@ import (
 	"os"
 	"slices"
 
-	"qm/engine/room"
 	"qm/access/org"
+	"qm/engine/room"
 	"qm/journal"
 	"qm/journal/postgres"
 	"qm/projection"

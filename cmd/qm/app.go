@@ -19,6 +19,7 @@ import (
 	"qm/journal"
 	"qm/journal/postgres"
 	"qm/notify"
+	"qm/notify/outbound"
 	"qm/projection"
 	"qm/projection/valkey"
 )
@@ -28,6 +29,7 @@ const environment = "production"
 
 const (
 	openRetry = time.Second
+	probeWait = 6 * time.Second  // longer than the longest latency that a room may ask for
 	stopWait  = 10 * time.Second // for requests that are under way when the server stops
 )
 
@@ -76,6 +78,11 @@ func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error)
 		memory := journal.NewMemory()
 		o.Journal, o.Vault, o.Series = memory, memory, projection.NewMemorySeries()
 		a.records = memory
+	}
+	probing := outbound.Client(bool(c.AllowPrivateOutbound), probeWait)
+	o.Probe = func(ctx context.Context, target string) engine.Probed {
+		took, failed := outbound.Look(ctx, probing, target)
+		return engine.Probed{Took: took, Failed: failed}
 	}
 	a.engine = engine.New(o)
 	a.book = org.NewBook(org.Options{Journal: a.records, Notes: a.records, Vault: a.records, Log: log})
