@@ -8,6 +8,7 @@ import (
 
 	"qm/engine/room"
 	"qm/journal"
+	"qm/replay"
 )
 
 const (
@@ -22,7 +23,7 @@ func (s *Server) journal(x *exchange) error {
 	if err := s.named(x); err != nil {
 		return err
 	}
-	for _, name := range []string{"format", "after", "limit", "kind", "ticket"} {
+	for _, name := range []string{"format", "after", "limit", "kind", "ticket", "words"} {
 		if _, _, err := x.query(name); err != nil {
 			return err
 		}
@@ -51,8 +52,13 @@ func (s *Server) journal(x *exchange) error {
 	if kind != "" && !knownKind(kind) {
 		return refuseField("invalid_kind", "kind", "")
 	}
+	words, _, _ := x.query("words")
+	if words != "" && words != "0" && words != "1" {
+		return refuseField("invalid_parameter", "words", "words is 1 or 0.")
+	}
 	b := append(x.buf[:0], `{"events":[`...)
 	n, last := int64(0), after
+	var ends []ending
 	err = s.o.Engine.Read(x.r.Context(), x.id, after, func(r *journal.Record) error {
 		if n == limit {
 			return errEnough
@@ -66,11 +72,15 @@ func (s *Server) journal(x *exchange) error {
 		}
 		n++
 		b = appendRecord(b, r)
+		ends = append(ends, ending{r.Seq, len(b) - 1})
 		return nil
 	})
 	more := errors.Is(err, errEnough)
 	if err != nil && !more {
 		return err
+	}
+	if words == "1" {
+		b = s.worded(x, room.Ticket(ticket), b, ends)
 	}
 	b = append(b, ']')
 	b = appendInt(b, "after", last)
@@ -78,6 +88,33 @@ func (s *Server) journal(x *exchange) error {
 	x.buf = append(b, '}')
 	x.json(http.StatusOK)
 	return nil
+}
+
+// ending is where the JSON of an event ends, before its brace.
+type ending struct {
+	seq int64
+	at  int
+}
+
+// worded puts into each event of a page, as text, what it says: to a ticket where one was asked for. An event that is too far from the
+// room's first to be told in time, or that says nothing to the ticket, stays without.
+func (s *Server) worded(x *exchange, ticket room.Ticket, page []byte, ends []ending) []byte {
+	b := make([]byte, 0, len(page)+100*len(ends))
+	from := 0
+	s.narrate(x.r.Context(), x.id, replay.StoryOptions{Ticket: ticket}, func(e replay.Told) error {
+		for len(ends) > 0 && ends[0].seq < e.Seq {
+			ends = ends[1:]
+		}
+		if len(ends) == 0 {
+			return errEnough
+		}
+		if ends[0].seq == e.Seq {
+			b = appendText(append(b, page[from:ends[0].at]...), "text", e.Text)
+			from, ends = ends[0].at, ends[1:]
+		}
+		return nil
+	})
+	return append(b, page[from:]...)
 }
 
 // number is a query parameter that is a whole number; absent: otherwise.

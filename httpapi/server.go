@@ -105,6 +105,8 @@ type Server struct {
 	noRoom       counter       // checks of unknown rooms, which fail open
 	scopes       sync.Map      // room id -> *roomScope, of rooms with rules
 	checkins     checkins      // the connectors that asked for a report
+	telling      chan struct{} // full while a journal is put in words
+	storyTime    time.Duration // how long that may take
 	quit         chan struct{}
 	quitOnce     sync.Once
 }
@@ -137,6 +139,9 @@ func New(o Options) *Server {
 		notifies: access.NewLimiter(notifyLimitPerMin),
 		started:  o.Now(),
 		quit:     make(chan struct{}),
+
+		telling:   make(chan struct{}, 1),
+		storyTime: storyTime,
 	}
 	s.refreshAfter = token.RefreshAfter(o.Keys.MaxAge(), time.Duration(o.CookieMaxAgeSec)*time.Second)
 	var most int
@@ -159,6 +164,9 @@ const (
 	writeTimeout  = 30 * time.Second
 	idleTimeout   = 120 * time.Second
 	maxHeader     = 32 << 10 // contract.md 16
+
+	// storyTime is for putting a journal in words: some hundred thousands of events, and far within writeTimeout.
+	storyTime = 3 * time.Second
 )
 
 // HTTP is an http.Server that serves s with limits on what a client may cost. Streams set write deadlines of their own.
@@ -238,6 +246,7 @@ func (s *Server) routes() []*route {
 		&route{name: "admin.eject", paths: []string{"api:admin/rooms/{id}/eject"}, post: s.eject, write: access.Operator},
 		&route{name: "admin.purge", paths: []string{"api:admin/rooms/{id}/purge"}, post: s.purge, write: access.Operator},
 		&route{name: "admin.journal", paths: []string{"api:admin/rooms/{id}/journal"}, get: s.journal, role: access.Viewer},
+		&route{name: "admin.visitors", paths: []string{"api:admin/rooms/{id}/visitors"}, get: s.visitors, role: access.Viewer},
 		&route{name: "admin.connectors", paths: []string{"api:admin/rooms/{id}/connectors"}, get: s.checkedIn, role: access.Viewer},
 		&route{name: "admin.metrics", paths: []string{"api:admin/metrics"}, get: s.roomMetrics, role: access.Monitor},
 		&route{name: "admin.reports", paths: []string{"api:admin/reports"}, get: s.reports, role: access.Monitor},

@@ -40,6 +40,8 @@ func (t Told) String() string {
 type StoryOptions struct {
 	// Ticket tells the story of one ticket, in each generation that has it; 0 tells the story of the room.
 	Ticket room.Ticket
+	// Handle tells the story of one pre-queue entry, and after the draw that of the ticket it became; 0 tells none. Give one of the two.
+	Handle room.Handle
 	// Progress is that of [Options].
 	Progress func(records int64)
 }
@@ -60,11 +62,14 @@ func Tell(source Source, o StoryOptions, fn func(Told) error) (Report, []Finding
 			told[v.stream] = t
 		}
 		t.v, t.at = v, v.at
-		text := ""
-		if o.Ticket == 0 {
-			text = t.room(e.Body)
-		} else {
+		text, about := "", o.Ticket
+		switch {
+		case o.Ticket != 0:
 			text = t.ticket(e.Body, o.Ticket)
+		case o.Handle != 0:
+			text, about = t.handle(e.Body, o.Handle)
+		default:
+			text = t.room(e.Body)
 		}
 		if text == "" {
 			return
@@ -75,11 +80,11 @@ func Tell(source Source, o StoryOptions, fn func(Told) error) (Report, []Finding
 		}
 		failed = fn(Told{
 			Stream: v.stream, Room: RoomID(v.stream), Generation: generation, Seq: r.Seq, At: r.At.UTC(), Kind: r.Kind,
-			Ticket: uint32(o.Ticket), Actor: strings.Clone(r.Actor), Cause: strings.Clone(r.Cause), Text: text,
+			Ticket: uint32(about), Actor: strings.Clone(r.Actor), Cause: strings.Clone(r.Cause), Text: text,
 		})
 	}
 	verify.onAct = func(v *verifier, r *journal.Record, e org.Event) {
-		if failed != nil || o.Ticket != 0 {
+		if failed != nil || o.Ticket != 0 || o.Handle != 0 {
 			return
 		}
 		failed = fn(Told{
@@ -184,7 +189,7 @@ func (t *teller) ticket(b room.Body, n room.Ticket) string {
 		}
 		text := fmt.Sprintf("drawn from the pre-queue, place %d of %d", n-b.First+1, b.Count)
 		order, err := room.UnpackOrder(b.Order)
-		waiting := slices.DeleteFunc(slices.Clone(t.v.entries), func(e entry) bool { return t.v.s.Handle(e.handle).Status != room.Enqueued })
+		waiting := t.waiting()
 		if err == nil && len(order) == len(waiting) {
 			q := waiting[order[n-b.First]].handle
 			text += fmt.Sprintf(" (handle %d, %s after it entered)", q, span(t.at-t.v.s.Handle(q).JoinedAt))
@@ -240,6 +245,49 @@ func (t *teller) ticket(b room.Body, n room.Ticket) string {
 		}
 	}
 	return ""
+}
+
+// handle is the sentence for an event in the story of pre-queue entry q, and the ticket it became, 0 before the draw; "" when the
+// event is not about it.
+func (t *teller) handle(b room.Body, q room.Handle) (string, room.Ticket) {
+	p := t.v.s.Handle(q)
+	if p.Ticket != 0 {
+		return t.ticket(b, p.Ticket), p.Ticket
+	}
+	if e, ok := b.(*room.Enqueue); ok && e.Handle == q {
+		return fmt.Sprintf("entered the pre-queue as number %d%s", t.v.sum.PreQueue+1, score(e.Score)), 0
+	}
+	if p.Status != room.Enqueued {
+		return "", 0
+	}
+	switch b := b.(type) {
+	case *room.Draw:
+		order, err := room.UnpackOrder(b.Order)
+		waiting := t.waiting()
+		if err != nil || len(order) != len(waiting) {
+			return "", 0
+		}
+		for i, at := range order {
+			if int(at) < len(waiting) && waiting[at].handle == q {
+				n := b.First + room.Ticket(i)
+				return t.ticket(b, n), n
+			}
+		}
+	case *room.Leave:
+		if slices.Contains(b.Handles, q) {
+			return "given back by its holder before the draw", 0
+		}
+	case *room.Purge:
+		return fmt.Sprintf("purged with the pre-queue, %s after it entered", span(t.at-p.JoinedAt)), 0
+	case *room.Close, *room.Delete:
+		return fmt.Sprintf("ended with its generation before the draw (%s)", b.Kind()), 0
+	}
+	return "", 0
+}
+
+// waiting is the pre-queue as the draw finds it.
+func (t *teller) waiting() []entry {
+	return slices.DeleteFunc(slices.Clone(t.v.entries), func(e entry) bool { return t.v.s.Handle(e.handle).Status != room.Enqueued })
 }
 
 func (t *teller) enters(b *room.Enter) string {

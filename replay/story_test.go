@@ -2,7 +2,9 @@ package replay
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"qm/engine/room"
@@ -66,6 +68,44 @@ func TestTicketStories(t *testing.T) {
 				t.Errorf("told\n%q\nwant\n%q", got, test.want)
 			}
 		})
+	}
+}
+
+// An entry's story goes on as that of the ticket it was drawn as, and agrees with it.
+func TestHandleStories(t *testing.T) {
+	records := recordDropCancelled(t).records()
+	drawn := 0
+	for q := room.Handle(1); q <= 30; q++ {
+		var entry, ticket []string
+		var n uint32
+		_, _, err := Tell(Records(records), StoryOptions{Handle: q}, func(s Told) error {
+			if s.Ticket != 0 {
+				n, drawn = s.Ticket, drawn+1
+				ticket = append(ticket, s.Text)
+				return nil
+			}
+			entry = append(entry, s.Text)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entry) == 0 || !strings.HasPrefix(entry[0], "entered the pre-queue as number ") {
+			t.Errorf("handle %d: %q", q, entry)
+		}
+		if n == 0 {
+			continue
+		}
+		var same []string
+		if _, _, err := Tell(Records(records), StoryOptions{Ticket: room.Ticket(n)}, func(s Told) error { same = append(same, s.Text); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(ticket[0], fmt.Sprintf("(handle %d,", q)) || !slices.Equal(ticket, same) {
+			t.Errorf("handle %d, ticket %d:\n%q\n%q", q, n, ticket, same)
+		}
+	}
+	if drawn == 0 {
+		t.Error("nobody was drawn")
 	}
 }
 

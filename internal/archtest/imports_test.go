@@ -32,7 +32,7 @@ var layers = []layer{
 	{name: "projection", ours: []string{"engine/room", "journal"}},
 	{name: "engine", ours: []string{"engine/room", "journal", "projection"}},
 	{name: "replay", ours: []string{"access/org", "engine/room", "journal", "projection"}},
-	{name: "httpapi/...", ours: []string{"engine", "engine/room", "journal", "projection", "access/...", "notify", "edge/connector", "web", "docs"}},
+	{name: "httpapi/...", ours: []string{"engine", "engine/room", "journal", "projection", "replay", "access/...", "notify", "edge/connector", "web", "docs"}},
 	{name: "edge/...", ours: []string{"access/token"}},
 	{name: "web/...", ours: []string{"docs"}},
 	{name: "docs/...", ours: none},
