@@ -44,6 +44,7 @@ func (s *Server) adminEvents(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	redactFor(actor, list)
 	out, err := x.begin(nil)
 	if err != nil {
 		if x.wrote {
@@ -92,14 +93,11 @@ func (s *Server) watcher(x *exchange) (access.Actor, error) {
 
 // append appends the frame that brings the console up to date.
 func (k *board) append(b []byte, list []roomStats, at room.Instant) []byte {
-	delta := k.fulls >= 2
-	ids := make([]string, len(list))
+	now := board{ids: make([]string, len(list)), rooms: make(map[string][]byte, len(list)), fulls: k.fulls + 1}
 	for i := range list {
-		ids[i] = list[i].id
+		now.ids[i], now.rooms[list[i].id] = list[i].id, list[i].json
 	}
-	if delta && k.reordered(ids) {
-		delta = false // QM-480
-	}
+	delta := k.fulls >= 2 && !k.reordered(&now) // QM-480
 	b = append(b, `{"rooms":[`...)
 	first := true
 	for i := range list {
@@ -118,7 +116,7 @@ func (k *board) append(b []byte, list []roomStats, at room.Instant) []byte {
 		b = append(b, `,"delta":true`...)
 		var removed []string
 		for _, id := range k.ids {
-			if !slices.Contains(ids, id) {
+			if !now.has(id) {
 				removed = append(removed, id)
 			}
 		}
@@ -126,26 +124,24 @@ func (k *board) append(b []byte, list []roomStats, at room.Instant) []byte {
 	}
 	b = appendTotals(b, list, at)
 	b = appendInt(b, "now", int64(at))
-	k.fulls++
-	k.ids, k.rooms = ids, make(map[string][]byte, len(list))
-	for i := range list {
-		k.rooms[list[i].id] = list[i].json
-	}
+	*k = now
 	return append(b, '}')
 }
 
+func (k *board) has(id string) bool { _, ok := k.rooms[id]; return ok }
+
 // reordered reports whether a delta would leave the console with another order: the rooms it keeps, and behind them the new ones.
-func (k *board) reordered(ids []string) bool {
-	var after []string
+func (k *board) reordered(now *board) bool {
+	after := make([]string, 0, len(now.ids))
 	for _, id := range k.ids {
-		if slices.Contains(ids, id) {
+		if now.has(id) {
 			after = append(after, id)
 		}
 	}
-	for _, id := range ids {
-		if !slices.Contains(k.ids, id) {
+	for _, id := range now.ids {
+		if !k.has(id) {
 			after = append(after, id)
 		}
 	}
-	return !slices.Equal(after, ids)
+	return !slices.Equal(after, now.ids)
 }
