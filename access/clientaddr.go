@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -186,4 +187,21 @@ func (n Network) String() string {
 		return netip.PrefixFrom(netip.AddrFrom16(b), 64).String()
 	}
 	return "none"
+}
+
+// Empty reports that nobody is believed.
+func (p Proxies) Empty() bool { return len(p.trusted) == 0 }
+
+// Everybody reports that any address of IPv4 or IPv6 is believed.
+func (p Proxies) Everybody() bool {
+	return slices.ContainsFunc(p.trusted, func(n netip.Prefix) bool { return n.Bits() == 0 })
+}
+
+// String is the list as TRUSTED_PROXIES would have it.
+func (p Proxies) String() string {
+	list := make([]string, len(p.trusted))
+	for i, n := range p.trusted {
+		list[i] = n.String()
+	}
+	return strings.Join(list, ",")
 }

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"net/http"
 	"slices"
+
+	"qm/access"
 )
 
 // health is readiness: 503 while this instance cannot, for example, make a join durable (seed 004, Health).
@@ -39,6 +41,33 @@ func (s *Server) readiness(x *exchange) bool {
 	b = appendInt(b, "now", x.ms())
 	x.buf = append(b, '}')
 	return ready
+}
+
+// Variable is one of the environment, as an operator may see it.
+type Variable struct {
+	Name    string
+	Value   string // "set" or "" where Hidden; never the secret itself
+	Hidden  bool   // it is a secret, or an address that may contain one
+	Default bool   // the value is that of a server whose environment says nothing
+}
+
+func appendVariables(b []byte, list []Variable) []byte {
+	b = append(appendMember(b, "variables"), '[')
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(append(b, `{"name":`...), v.Name)
+		if v.Hidden {
+			b = appendBool(b, "set", v.Value != "")
+			b = append(b, `,"value":null`...)
+		} else {
+			b = appendText(b, "value", v.Value)
+		}
+		b = appendBool(b, "default", v.Default)
+		b = append(b, '}')
+	}
+	return append(b, ']')
 }
 
 // adminHealth is what the operator should know (seed 004, GET /api/admin/health).
@@ -88,6 +117,9 @@ func (s *Server) adminHealth(x *exchange) error {
 	b = appendInt(b, "tokenMaxAgeSec", int64(s.o.Keys.MaxAge().Seconds()))
 	b = appendText(b, "publicUrl", s.o.PublicURL)
 	b = appendBool(b, "demo", s.o.Demo)
+	if x.actor.Role > access.Monitor { // a shared link shows no internal address, and the environment has some
+		b = appendVariables(b, s.o.Variables)
+	}
 	x.buf = append(b, '}', '}')
 	x.json(http.StatusOK)
 	return nil

@@ -68,6 +68,7 @@ type Options struct {
 	Version    string                 // of the build, for /api/version
 	Stores     string                 // "memory+memory" or "valkey+pg", for health
 	Warnings   []string               // what the operator should know of the configuration, for health
+	Variables  []Variable             // the configuration in force, for health
 
 	PublicURL       string // "https://queue.example.com", no slash at the end; "": from the request
 	CookieMaxAgeSec int    // QUEUE_COOKIE_MAX_AGE_SEC, 86,400 by default

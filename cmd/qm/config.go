@@ -20,14 +20,15 @@ import (
 // DefaultAdminKey is ADMIN_KEY where none is set. With it the server listens on loopback alone (seed 004, Admin auth).
 const DefaultAdminKey = "admin-dev"
 
-// Config is everything that the environment says (contract.md, Configuration). An empty variable counts as unset.
+// Config is everything that the environment says (contract.md, Configuration). An empty variable counts as unset. Of a text without
+// show:"yes" nobody is told more than whether it is set, since it is a secret or may contain one ([Config.Variables]).
 type Config struct {
-	Host string `env:"HOST"` // "" in the environment: 127.0.0.1 with the default admin key, else all addresses
+	Host string `env:"HOST" show:"yes"` // "" in the environment: 127.0.0.1 with the default admin key, else all addresses
 	Port int    `env:"PORT" envDefault:"8080"`
 
-	Env       string `env:"QM_ENV" envDefault:"development"` // development or production
-	Store     string `env:"STORE" envDefault:"memory"`       // memory or valkey
-	SideStore string `env:"SIDESTORE" envDefault:"memory"`   // memory or pg
+	Env       string `env:"QM_ENV" envDefault:"development" show:"yes"` // development or production
+	Store     string `env:"STORE" envDefault:"memory" show:"yes"`       // memory or valkey
+	SideStore string `env:"SIDESTORE" envDefault:"memory" show:"yes"`   // memory or pg
 
 	DatabaseURL        string `env:"DATABASE_URL"`
 	DatabaseMigrateURL string `env:"DATABASE_MIGRATE_URL"` // an owner role, used for migrations alone
@@ -52,11 +53,11 @@ type Config struct {
 	RoomCookieCap int `env:"ROOM_COOKIE_CAP" envDefault:"8"`
 
 	TrustedProxies Proxies `env:"TRUSTED_PROXIES"`
-	PublicURL      string  `env:"PUBLIC_URL"` // without a slash at the end; "": from the request
+	PublicURL      string  `env:"PUBLIC_URL" show:"yes"` // without a slash at the end; "": from the request
 
 	EmailNotify Switch `env:"EMAIL_NOTIFY"`
 	SMTPURL     string `env:"SMTP_URL"`
-	MailFrom    string `env:"MAIL_FROM"`
+	MailFrom    string `env:"MAIL_FROM" show:"yes"`
 
 	AlertWebhookURL      string `env:"ALERT_WEBHOOK_URL"`
 	AllowPrivateOutbound Switch `env:"QM_ALLOW_PRIVATE_OUTBOUND"`
@@ -97,31 +98,6 @@ func (c *Config) Durable() bool { return c.SideStore == "pg" }
 
 // Stores names the pair of stores, for health.
 func (c *Config) Stores() string { return c.Store + "+" + c.SideStore }
-
-// Warnings are what an operator should know, though it is allowed.
-func (c *Config) Warnings() []string {
-	var w []string
-	warn := func(format string, args ...any) { w = append(w, fmt.Sprintf(format, args...)) }
-	if !c.Durable() {
-		warn("STORE=memory: every restart starts empty. STORE=valkey SIDESTORE=pg survives it.")
-		if c.DatabaseURL != "" || c.ValkeyURL != "" {
-			warn("DATABASE_URL or VALKEY_URL is set, and not used with STORE=memory SIDESTORE=memory.")
-		}
-	}
-	if c.AdminKey == DefaultAdminKey {
-		warn("ADMIN_KEY is the default: anyone on this machine is an owner.")
-	}
-	if c.Secret == "" {
-		warn("SECRET is not set: tokens die with this process.")
-	}
-	if c.Durable() && c.DatabaseMigrateURL == "" {
-		warn("DATABASE_MIGRATE_URL is not set: the server's own role owns the journal, so the database does not keep it from editing rows.")
-	}
-	if c.PublicURL == "" && c.Env == "production" {
-		warn("PUBLIC_URL is not set: absolute links are made from each request's Host header.")
-	}
-	return w
-}
 
 // LoadConfig reads the environment ("NAME=value" each, as os.Environ has it). The error names every problem there is.
 func LoadConfig(environ []string) (*Config, error) {
