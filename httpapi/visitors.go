@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strings"
 
 	"qm/access/token"
@@ -246,7 +247,7 @@ func (s *Server) narrate(ctx context.Context, id string, o replay.StoryOptions, 
 	case <-ctx.Done():
 		return false
 	}
-	_, _, err := replay.Tell(func(each func(*journal.Record) error) error {
+	report, _, err := replay.Tell(func(each func(*journal.Record) error) error {
 		return s.o.Engine.Read(ctx, id, 0, func(r *journal.Record) error {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -254,5 +255,6 @@ func (s *Server) narrate(ctx context.Context, id string, o replay.StoryOptions, 
 			return each(r)
 		})
 	}, o, fn)
-	return err == nil
+	gaveUp := func(r replay.RoomReport) bool { return r.Gave } // of a journal with too much wrong
+	return err == nil && !slices.ContainsFunc(report.Rooms, gaveUp)
 }

@@ -10,6 +10,7 @@ import (
 
 	"qm/access/token"
 	"qm/engine/room"
+	"qm/journal"
 	"qm/projection"
 )
 
@@ -245,6 +246,30 @@ func TestAStoryIsCutShort(t *testing.T) {
 		got := w.operator().get(path).want(t, 200, "")
 		if got.json["truncated"] != true || len(got.texts("story")) != 0 || got.json["state"] != "waiting" || got.num(t, "position") != 2 {
 			t.Errorf("with no time for a story: %s", got.body)
+		}
+	})
+}
+
+// scrambled is a journal of which nothing but the first event can be read.
+type scrambled struct{ Engine }
+
+func (s scrambled) Read(ctx context.Context, id string, after int64, fn func(*journal.Record) error) error {
+	return s.Engine.Read(ctx, id, after, func(r *journal.Record) error {
+		if r.Seq > 1 {
+			r.Kind = "nonsense"
+		}
+		return fn(r)
+	})
+}
+
+func TestAStoryOfADamagedJournal(t *testing.T) {
+	inMemory(t, Options{}, func(w *world) {
+		w.room("rm1", 60, `,"state":"paused"`)
+		w.crowd("rm1", 120)
+		w.server.o.Engine = scrambled{w.server.o.Engine}
+		got := w.operator().get(visitorsPath+"ticket=110").want(t, 200, "")
+		if got.json["truncated"] != true || len(got.texts("story")) != 0 || got.json["state"] != "waiting" {
+			t.Errorf("with a damaged journal: %s", got.body)
 		}
 	})
 }
