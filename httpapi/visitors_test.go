@@ -299,6 +299,13 @@ func TestJournalInWords(t *testing.T) {
 		if got := op.get(path + "words=1&ticket=2").texts("events"); len(got) != 2 || got[0] != "joined the line, 1 ahead" || !strings.Contains(got[1], "passed by a flush") {
 			t.Errorf("the story of ticket 2: %q", got)
 		}
+		// Running out of time harms neither the answer nor the next story.
+		w.server.storyTime = -1
+		if got := op.get(visitorsPath+"ticket=2").want(t, 200, ""); got.json["truncated"] != true || got.json["state"] != "passed" {
+			t.Errorf("with no time: %s", got.body)
+		}
+		w.server.storyTime = storyTime
+		op.get(visitorsPath+"ticket=2").want(t, 200, "").says(t, "story", "joined the line, 1 ahead", "passed by a flush")
 		op.get(path+"words=yes").want(t, 400, "invalid_parameter")
 		op.get(path+"words=1&words=0").want(t, 400, "duplicate_parameter")
 	})
