@@ -235,6 +235,7 @@ func (l *line) events(w http.ResponseWriter, r *http.Request) {
 	defer l.with(func(l *line) { delete(l.streams, ch) })
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
+	fmt.Fprint(w, "retry: 50\n") // as the server does, though sooner
 	for {
 		select {
 		case <-r.Context().Done():

@@ -473,8 +473,10 @@ function stream() {
   stop();
   const mine = run;
   const es = (source = new EventSource(api + "/events" + query()));
-  const began = Date.now();
+  let began = Date.now();
   let heard = false;
+  let back = false; // the browser is coming back to a stream that was good
+  es.onopen = () => (began = Date.now());
   es.addEventListener("status", (event) => {
     if (mine !== run) return;
     heard = true;
@@ -488,12 +490,21 @@ function stream() {
   });
   es.onerror = () => {
     if (mine !== run) return;
+    // One that is refused, or cut short again and again, is left alone for longer each time.
+    if (heard && Date.now() - began > 10_000) streamFails = 0;
+    else if (!back || heard) streamFails++;
+    const good = (heard || back) && streamFails < 3;
+    // The browser comes back by itself, and when the server's retry says: after a restart each page has a moment of its own.
+    if (good && heard && es.readyState === EventSource.CONNECTING) {
+      heard = false;
+      back = true;
+      es.since = Date.now() + 15_000 + Math.random() * 15_000; // waited for, but not for ever
+      return;
+    }
     es.close();
     source = null;
-    // One that is refused, or cut short again and again, is left alone for longer each time.
-    streamFails = heard && Date.now() - began > 10_000 ? 0 : streamFails + 1;
-    streamFrom = Date.now() + (heard && streamFails < 3 ? 0 : jitter(Math.min(120_000, 15_000 * 2 ** streamFails)));
-    soon(poll, Math.random() * (heard ? 1500 : 300));
+    streamFrom = Date.now() + (good ? 0 : jitter(Math.min(120_000, 15_000 * 2 ** streamFails)));
+    soon(poll, Math.random() * (good ? 5000 : 300));
   };
 }
 

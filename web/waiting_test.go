@@ -474,3 +474,34 @@ func digits(n int) string {
 	}
 	return s
 }
+
+// After a restart each page comes back when the server told it to: by its stream, and without another question before.
+func TestABrokenStreamComesBackWhenTheServerSays(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, at(24, 300))
+	b := newTab(t)
+	b.open(l.URL + "/w/demo")
+	waitFor(t, func() bool { return l.listening() == 1 })
+	l.with(func(l *line) { l.now = at(19, 240) })
+	l.cut()
+	b.awaitText("big", "19")
+	waitFor(t, func() bool { return l.listening() == 1 })
+	if asked := l.asked("status"); len(asked) != 0 {
+		t.Errorf("asked at once as well: %v", asked)
+	}
+	l.say(at(18, 230)) // the stream that came back is heard
+	b.awaitText("big", "18")
+
+	// Refused when it comes back, it asks and goes on asking, and a stream again follows.
+	l.with(func(l *line) { l.refuse["events"] = refusal{503, "", 0} })
+	l.cut()
+	waitFor(t, func() bool { return len(l.asked("status")) > 0 })
+	l.with(func(l *line) { clear(l.refuse) })
+	l.say(at(12, 100))
+	b.awaitText("big", "12")
+	b.still()
+	if got := len(l.asked("join")); got != 1 {
+		t.Errorf("joined %d times", got)
+	}
+	b.clean("503")
+}
