@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"iter"
 	"net/http"
 	"slices"
@@ -75,10 +76,8 @@ func (s *Server) setPlace(x *exchange, roomID, visitor, session string) {
 	if session != "" {
 		s.setCookie(x, ownerCookie+roomID, session, s.o.CookieMaxAgeSec, true, secure)
 	}
-	for _, old := range s.tooMany(x, roomID) {
-		for _, prefix := range []string{placeCookie, ownerCookie, doorCookie} {
-			s.setCookie(x, prefix+old, "", -1, prefix != placeCookie, secure)
-		}
+	for _, name := range s.tooMany(x, roomID) {
+		s.setCookie(x, name, "", -1, strings.HasPrefix(name, ownerCookie) || strings.HasPrefix(name, doorCookie), secure)
 	}
 }
 
@@ -101,14 +100,20 @@ func (s *Server) setCookie(x *exchange, name, value string, ageSec int, hidden, 
 	h["Set-Cookie"] = append(h["Set-Cookie"], string(b))
 }
 
-// tooMany lists the rooms whose cookies have to go so that setting roomID's stays within the cap: those whose tokens are
+// maxExpired is how many cookies one answer expires at most. No browser that only we have given cookies holds so many too many; the
+// rest of what somebody planted goes with the next answers, because proxies refuse an answer whose head is larger than a page or two.
+const maxExpired = 32
+
+// tooMany lists the cookies that have to go so that setting roomID's stays within the cap: those of the rooms whose tokens are
 // the oldest. A room without a genuine token counts as the oldest of all.
 func (s *Server) tooMany(x *exchange, roomID string) []string {
 	type held struct {
 		room   string
 		issued int64
+		names  []string
 	}
 	var rooms []held
+	known := make(map[string]int) // where a room is in rooms
 	for name, value := range cookies(x.r.Header) {
 		var id string
 		switch {
@@ -124,10 +129,14 @@ func (s *Server) tooMany(x *exchange, roomID string) []string {
 		if !validRoomID(id) || id == roomID {
 			continue
 		}
-		i := slices.IndexFunc(rooms, func(r held) bool { return r.room == id })
-		if i < 0 {
+		i, ok := known[id]
+		if !ok {
 			i = len(rooms)
+			known[id] = i
 			rooms = append(rooms, held{room: id})
+		}
+		if !slices.Contains(rooms[i].names, name) {
+			rooms[i].names = append(rooms[i].names, name)
 		}
 		if strings.HasPrefix(name, placeCookie) {
 			if v, err := s.o.Keys.VerifyVisitor(value, id, x.now); err == nil {
@@ -139,10 +148,13 @@ func (s *Server) tooMany(x *exchange, roomID string) []string {
 	if over <= 0 {
 		return nil
 	}
-	slices.SortStableFunc(rooms, func(a, b held) int { return int(a.issued - b.issued) })
-	gone := make([]string, 0, over)
+	slices.SortStableFunc(rooms, func(a, b held) int { return cmp.Compare(a.issued, b.issued) })
+	var gone []string
 	for _, r := range rooms[:min(over, len(rooms))] {
-		gone = append(gone, r.room)
+		if len(gone)+len(r.names) > maxExpired {
+			break
+		}
+		gone = append(gone, r.names...)
 	}
 	return gone
 }

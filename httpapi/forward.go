@@ -67,9 +67,7 @@ func (s *Server) forward(x *exchange) error {
 	middleware, err := connector.New(connector.Config{
 		Room: id, Server: "http://queue", FailOpen: fail == "open", Timeout: forwardTimeout, Log: silent,
 		Visitor: func(*http.Request) (string, string) { return origin, "" },
-		Decided: func(_ *http.Request, d connector.Decision) {
-			s.metrics.forwards.WithLabelValues(string(d.Outcome)).Inc()
-		},
+		Decided: func(_ *http.Request, d connector.Decision) { s.forwarded(id, d) },
 		// The question comes from the visitor's own address, so that it counts as theirs.
 		Transport: connector.InProcess{Handler: s, Host: x.r.Host, Address: visitor.String()},
 	})

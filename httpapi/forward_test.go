@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -123,7 +124,8 @@ func TestForwardedVisitorsCountForThemselves(t *testing.T) {
 
 // TestForwardWithoutStorage: a queue that cannot decide says so, with the page for people.
 func TestForwardWithoutStorage(t *testing.T) {
-	inMemory(t, Options{}, func(w *world) {
+	var log strings.Builder
+	inMemory(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
 		w.room("rm1", 0, "")
 		b := &broken{Engine: w.server.o.Engine, view: engine.ErrStorage}
 		w.server.o.Engine = b
@@ -138,6 +140,10 @@ func TestForwardWithoutStorage(t *testing.T) {
 		rec = w.bare("GET", "/api/v1/check/forward", "roomId=rm1&fail=open", "", asked())
 		if rec.Code != 204 || rec.Header().Get("X-QM-Decision") != "open; reason=status_503" {
 			t.Errorf("open: %d %v", rec.Code, rec.Header())
+		}
+		w.bare("GET", "/api/v1/check/forward", "roomId=rm1&fail=open", "", asked()) // the same second
+		if n := strings.Count(log.String(), `msg="let a proxy serve a visitor undecided" room=rm1 reason=status_503`); n != 1 {
+			t.Errorf("served undecided, logged %d times: %s", n, &log)
 		}
 	})
 }
