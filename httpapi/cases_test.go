@@ -104,6 +104,13 @@ func TestCase4APassDoesNotTravel(t *testing.T) {
 
 		// The browser itself goes to the shop: the code is spent there, once.
 		shop := w.browser("198.51.100.9")
+		for _, two := range []string{"&code=none", "&code=", "&c%6fde=none"} { // of two codes neither is one, and none is spent
+			for _, query := range []string{"code=" + code + two, two[1:] + "&code=" + code} {
+				if got := shop.get("/api/v1/check?roomId=rm1&" + query); got.json["action"] != "queue" || got.json["sess"] != nil {
+					w.Errorf("%s: %s", query, got.body)
+				}
+			}
+		}
 		first := shop.get("/api/v1/check?roomId=rm1&code="+code).want(w.T, 200, "")
 		if first.json["action"] != "pass" || first.json["sess"] == nil || first.json["token"] == nil {
 			w.Fatalf("the code opens nothing: %s", first.body)

@@ -65,8 +65,7 @@ func (s *Server) check(x *exchange) error {
 	if seen != nil && seen.verdict.Scope == scope.Out {
 		return s.answerCheck(x, id, &verdict{pass: true, reason: "out_of_scope", page: seen})
 	}
-	code, _, _ := param(x.r.URL.RawQuery, "code")
-	v, err := s.doorman(x, id, &sum, code)
+	v, err := s.doorman(x, id, &sum, single(x.r.URL.RawQuery, "code"))
 	if isNoRoom(err) { // deleted while we looked
 		s.noRoom.n.Add(1)
 		v, err = &verdict{pass: true, reason: "no_room"}, nil
@@ -159,7 +158,7 @@ func (s *Server) doorman(x *exchange, id string, sum *room.Summary, handover str
 // as absent (contract.md 6).
 func (s *Server) tokens(x *exchange, id string) []string {
 	var found []string
-	if t, ok, conflict := param(x.r.URL.RawQuery, "token"); ok && !conflict && t != "" {
+	if t := single(x.r.URL.RawQuery, "token"); t != "" {
 		found = append(found, t)
 	}
 	for t := range cookiesOf(x.r.Header, placeCookie, id) {
@@ -176,7 +175,7 @@ func (s *Server) doorKeys(x *exchange, id string) []string {
 	if key := x.r.Header.Get("X-QM-Session"); key != "" {
 		found = append(found, key)
 	}
-	if key, ok, conflict := param(x.r.URL.RawQuery, "sess"); ok && !conflict && key != "" {
+	if key := single(x.r.URL.RawQuery, "sess"); key != "" {
 		found = append(found, key)
 	}
 	for key := range cookiesOf(x.r.Header, doorCookie, id) {

@@ -259,7 +259,7 @@ func (s *Server) withdrawal(x *exchange, state web.Withdrawal) error {
 	if s.o.Turns == nil {
 		return refuse("not_found")
 	}
-	t, _, _ := param(x.r.URL.RawQuery, "t")
+	t := single(x.r.URL.RawQuery, "t")
 	v, err := s.o.Keys.VerifyWithdraw(t, x.now)
 	status := http.StatusOK
 	switch {

@@ -472,7 +472,7 @@ func TestMailsEndByTheirLink(t *testing.T) {
 		if masked, _ := a.join("rm1").held(); masked == "" {
 			p.Error("a look at the link has ended the mails")
 		}
-		for _, bad := range []string{"", "?t=", "?t=x", "?t=" + a.jar["qm_rm1"], strings.Replace(link, "t=", "t=A", 1)[len(notify.WithdrawPath):]} {
+		for _, bad := range []string{"", "?t=", "?t=x", link[len(notify.WithdrawPath):] + "&t=x", "?t=" + a.jar["qm_rm1"], strings.Replace(link, "t=", "t=A", 1)[len(notify.WithdrawPath):]} {
 			for _, method := range []string{http.MethodGet, http.MethodPost} {
 				if got := mailer.do(method, notify.WithdrawPath+bad, ""); got.status != 400 || !strings.Contains(got.body, "This link does not work") {
 					p.Errorf("%s %q answers %d", method, bad, got.status)

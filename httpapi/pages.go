@@ -321,8 +321,7 @@ func (s *Server) demoTarget(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	code, _, _ := param(x.r.URL.RawQuery, "qm_code")
-	v, err := s.doorman(x, demoRoom, &sum, code)
+	v, err := s.doorman(x, demoRoom, &sum, single(x.r.URL.RawQuery, "qm_code"))
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,15 @@ func param(raw, name string) (value string, ok, conflict bool) {
 	return value, ok, false
 }
 
+// single is a parameter that counts as absent, "", when it contradicts itself (contract.md 6): of two credentials neither is believed.
+func single(raw, name string) string {
+	value, _, conflict := param(raw, name)
+	if conflict {
+		return ""
+	}
+	return value
+}
+
 // escaped looks for two bytes one after the other, which is many times faster than strings.ContainsAny on a token.
 func escaped(s string) bool { return strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 }
 

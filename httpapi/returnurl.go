@@ -18,13 +18,7 @@ const codeParam = "qm_code"
 const maxReturn = 4096
 
 // wanted is where the request says that its visitor wanted to go; "" for nowhere, or for two places at once.
-func (x *exchange) wanted() string {
-	wanted, _, conflict := param(x.r.URL.RawQuery, returnParam)
-	if conflict {
-		return ""
-	}
-	return wanted
-}
+func (x *exchange) wanted() string { return single(x.r.URL.RawQuery, returnParam) }
 
 // returnURL is the address that a visitor asked to be brought back to, byte for byte, but for a hand-over code that was left in it;
 // "" when the room's return policy refuses it. The policy is an exact origin out of returnOrigins, or the target's (seed 004): nothing
