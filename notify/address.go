@@ -31,6 +31,9 @@ func ParseAddress(s string) (string, bool) {
 		}
 	}
 	domain, err := idna.Lookup.ToASCII(s[at+1:])
+	if again, wrong := idna.Lookup.ToASCII(domain); wrong != nil || again != domain {
+		return "", false // broken letters, of which idna makes names that it does not read itself
+	}
 	if err != nil || !host(domain) || at+1+len(domain) > maxAddress {
 		return "", false
 	}

@@ -46,6 +46,7 @@ func TestMask(t *testing.T) {
 func FuzzParseAddress(f *testing.F) {
 	f.Add("a@example.com")
 	f.Add("x@bücher.example")
+	f.Add("0@0.\xff")
 	f.Fuzz(func(t *testing.T, in string) {
 		got, ok := notify.ParseAddress(in)
 		if !ok {
