@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"qm/access"
+	"qm/access/org"
 	"qm/access/token"
 	"qm/engine"
 	"qm/httpapi"
@@ -43,9 +44,13 @@ func startQueue(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	book := org.NewBook(org.Options{Journal: m, Notes: m, Vault: m})
+	if err := book.Refresh(ctx); err != nil {
+		t.Fatal(err)
+	}
 	s := httpapi.New(httpapi.Options{
-		Engine: e, Keys: keys, PublicURL: queueURL,
-		Gate: access.NewGate(access.Credentials{AdminKey: adminKey, PublicAPIKey: publicKey, AuthFailPerMinute: 10, Tokens: keys}),
+		Engine: e, Keys: keys, PublicURL: queueURL, Book: book, Acts: m,
+		Gate: access.NewGate(access.Credentials{AdminKey: adminKey, PublicAPIKey: publicKey, AuthFailPerMinute: 10, Tokens: keys, Book: book}),
 	})
 	server := httptest.NewServer(s)
 	t.Cleanup(func() {
