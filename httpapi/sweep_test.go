@@ -91,7 +91,7 @@ var files = map[string]string{
 }
 
 // apart are routes that are not part of the contract: what operators use, and the page behind the demo room.
-var apart = map[string]bool{"console": true, "metrics": true, "demo": true}
+var apart = map[string]bool{"console": true, "docs": true, "metrics": true, "demo": true}
 
 // sound checks what holds of every answer.
 func sound(t *testing.T, what string, a address, rec *httptest.ResponseRecorder) {
