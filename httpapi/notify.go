@@ -36,8 +36,9 @@ func (s *Server) notify(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	address, ok := "", true
+	address := ""
 	if email != "" {
+		var ok bool
 		if address, ok = notify.ParseAddress(email); !ok {
 			return refuseField("invalid_email", "email", "")
 		}

@@ -69,9 +69,6 @@ type install struct {
 	keyed     bool   // the request carries the Public API key, or the admin key
 }
 
-// maxName is how long the name of a connector or of its version may be, in bytes; a longer one is clipped.
-const maxName = 64
-
 // installOf reads what a request says of an installation. The origin is origin=, else that of url=, else the Origin header's
 // (seed 004).
 func installOf(x *exchange) (in install, err error) {

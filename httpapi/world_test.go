@@ -135,7 +135,6 @@ func build(t testing.TB, eo engine.Options, o Options) *world {
 // browser is a visitor with cookies and an address of their own.
 type browser struct {
 	*world
-	name    string
 	addr    string
 	jar     map[string]string
 	headers map[string]string

@@ -125,9 +125,12 @@ func (b Branding) card(ground, own rgb) rgb {
 	return ground.mix(black, .25)
 }
 
-// inkOn is the text that is read better on a ground.
+// inkOn is the text of the end, black or white, at which a ground can be read
+// at all: one of the two always can (4.58 at worst), though on a middling ground
+// the page's own ink does not reach far enough and has to be strengthened. An ink
+// that is legible as it is always lies at that end.
 func inkOn(ground rgb) rgb {
-	if contrast(darkInk, ground) >= contrast(lightInk, ground) {
+	if contrast(black, ground) >= contrast(white, ground) {
 		return darkInk
 	}
 	return lightInk

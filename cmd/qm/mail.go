@@ -68,7 +68,9 @@ func (o *outbox) run(ctx context.Context, log *slog.Logger) {
 	if err := o.queue.Run(ctx); err != nil {
 		log.Error("the job queue has ended", "error", err)
 	}
-	<-looked
+	if err := <-looked; err != nil && ctx.Err() == nil {
+		log.Error("nobody looks at the places that await a mail", "error", err)
+	}
 }
 
 // wordLetter puts a letter into the words of the pages.

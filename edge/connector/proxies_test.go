@@ -2,6 +2,7 @@ package connector_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -36,7 +37,7 @@ func judge(t *testing.T) string {
 			return
 		}
 		if b, err := io.ReadAll(r.Body); err != nil || len(b) > 0 {
-			fail(fmt.Errorf("the visitor's body came along: %q, %v", b, err))
+			fail(errors.Join(fmt.Errorf("the visitor's body came along: %q", b), err))
 			return
 		}
 		visited, origin, err := connector.Forwarded(r)

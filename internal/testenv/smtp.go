@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -137,7 +138,7 @@ func parseMail(raw []byte) (Mail, error) {
 	parts := multipart.NewReader(m.Body, params["boundary"])
 	for {
 		p, err := parts.NextRawPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return l, nil
 		}
 		if err != nil {
