@@ -22,7 +22,7 @@ type asset struct {
 	contentType string
 }
 
-// The assets by file name ("waiting.css") and by path; written once, at start.
+// The assets by file name ("waiting.css", "console/app.js") and by path; written once, at start.
 var byName, byPath = mustLoad(files, shrink())
 
 // contentTypes are the kinds of file that are assets, by extension.
@@ -32,9 +32,12 @@ var contentTypes = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// imported finds what a module imports from beside itself: import … from "./x.js",
-// import "./x.js", export … from "./x.js" and import("./x.js").
-var imported = regexp.MustCompile(`(\bfrom\s*|\bimport\s*\(?\s*)(["'])\./([^"']*)["']`)
+// imported finds what a module imports by a relative address: import … from "./x.js",
+// import "../x.js", export … from "./x.js" and import("./x.js").
+var imported = regexp.MustCompile(`(\bfrom\s*|\bimport\s*\(?\s*)(["'])(\.\.?/[^"']*)["']`)
+
+// licence is the notice at the head of a module that somebody else wrote. It stays with what is served.
+var licence = regexp.MustCompile(`(?s)\A/\*\*.*?\bCopyright\b.*?\*/\n`)
 
 // shrink returns what takes comments, spaces and long local names out of an
 // asset, by its extension: the page has 40 KB, and the languages with three
@@ -47,25 +50,24 @@ func shrink() func(ext string, body []byte) ([]byte, error) {
 		if ext != ".css" && ext != ".js" {
 			return body, nil
 		}
-		return m.Bytes(ext, body)
+		small, err := m.Bytes(ext, body)
+		return append(licence.Find(body), small...), err
 	}
 }
 
 // mustLoad reads the assets of dir. A build whose modules import what is not
 // there, or each other in a circle, has no hash to name them by: it panics.
 func mustLoad(dir fs.FS, shrink func(ext string, body []byte) ([]byte, error)) (names, paths map[string]asset) {
-	entries, err := fs.ReadDir(dir, ".")
-	if err != nil {
-		panic(fmt.Sprintf("web: read embedded files: %v", err))
-	}
 	l := loader{dir: dir, shrink: shrink, names: map[string]asset{}}
-	for _, e := range entries {
-		if contentTypes[path.Ext(e.Name())] == "" {
-			continue
+	err := fs.WalkDir(dir, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || contentTypes[path.Ext(name)] == "" {
+			return err
 		}
-		if _, err := l.load(e.Name()); err != nil {
-			panic("web: " + err.Error())
-		}
+		_, err = l.load(name)
+		return err
+	})
+	if err != nil {
+		panic("web: " + err.Error())
 	}
 	paths = map[string]asset{}
 	for _, a := range l.names {
@@ -107,7 +109,7 @@ func (l *loader) load(name string) (asset, error) {
 	}
 	sum := sha256.Sum256(body)
 	a := asset{
-		path: fmt.Sprintf("/assets/%s-%s%s", strings.TrimSuffix(name, ext),
+		path: fmt.Sprintf("/assets/%s-%s%s", strings.ReplaceAll(strings.TrimSuffix(name, ext), "/", "-"),
 			base64.RawURLEncoding.EncodeToString(sum[:])[:22], ext),
 		body:        body,
 		contentType: contentTypes[ext],
@@ -117,20 +119,20 @@ func (l *loader) load(name string) (asset, error) {
 }
 
 // resolve writes the served names of what a module imports into it. They stay
-// relative, so that they hold under every base path.
+// relative, so that they hold under every base path. All assets are served
+// side by side, in whichever directory they lie here.
 func (l *loader) resolve(name string, body []byte) ([]byte, error) {
 	var failed error
 	out := imported.ReplaceAllFunc(body, func(match []byte) []byte {
 		m := imported.FindSubmatch(match)
-		other := string(m[3])
-		if path.Ext(other) != ".js" {
-			failed = fmt.Errorf("%s imports %q, which is no module", name, "./"+other)
+		if path.Ext(string(m[3])) != ".js" {
+			failed = fmt.Errorf("%s imports %q, which is no module", name, m[3])
 			return match
 		}
-		a, err := l.load(other)
+		a, err := l.load(path.Join(path.Dir(name), string(m[3])))
 		if err != nil {
 			if failed == nil {
-				failed = fmt.Errorf("%s imports %q: %w", name, "./"+other, err)
+				failed = fmt.Errorf("%s imports %q: %w", name, m[3], err)
 			}
 			return match
 		}
@@ -155,6 +157,6 @@ func Asset(path string) (body []byte, contentType string, ok bool) {
 // no-store.
 const AssetCacheControl = "public, max-age=31536000, immutable"
 
-// AssetPath returns the path at which the named file ("waiting.css") of this
-// build is served, or "" for a name that is no asset.
+// AssetPath returns the path at which the named file ("waiting.css",
+// "console/app.js") of this build is served, or "" for a name that is no asset.
 func AssetPath(name string) string { return byName[name].path }

@@ -28,24 +28,33 @@ import {
 } from './c.js';
 export * from "./b.js";
 const later = () => import("./c.js");
-const text = "./b.js stays";`,
-		"b.js":     `import "./c.js";`,
-		"c.js":     "export const y = 1;",
-		"look.css": `@import "./b.js";`,
-		"no.html":  "",
+const text = "./b.js stays";
+import "./pages/d.js";`,
+		"b.js":       `import "./c.js";`,
+		"pages/d.js": `import "../c.js";`,
+		"c.js":       "export const y = 1;",
+		"look.css":   `@import "./b.js";`,
+		"no.html":    "",
 	}
 	names, paths := mustLoad(site(source), asIs)
-	if len(names) != 4 || len(paths) != 4 {
+	if len(names) != 5 || len(paths) != 5 {
 		t.Fatalf("%d names, %d paths", len(names), len(paths))
 	}
-	b, c := "./"+path.Base(names["b.js"].path), "./"+path.Base(names["c.js"].path)
+	b, c, d := "./"+path.Base(names["b.js"].path), "./"+path.Base(names["c.js"].path), "./"+path.Base(names["pages/d.js"].path)
+	if d[:10] != "./pages-d-" {
+		t.Errorf("what lies in a directory is served beside the others: %s", d)
+	}
+	if got, want := string(names["pages/d.js"].body), fmt.Sprintf("import %q;", c); got != want {
+		t.Errorf("pages/d.js is %s, want %s", got, want)
+	}
 	want := fmt.Sprintf(`import { x } from "%s";
 import {
   y,
 } from '%s';
 export * from "%s";
 const later = () => import("%s");
-const text = "./b.js stays";`, b, c, b, c)
+const text = "./b.js stays";
+import "%s";`, b, c, b, c, d)
 	if got := string(names["a.js"].body); got != want {
 		t.Errorf("a.js is\n%s\nwant\n%s", got, want)
 	}
@@ -55,7 +64,7 @@ const text = "./b.js stays";`, b, c, b, c)
 
 	source["c.js"] = "export const y = 2;"
 	again, _ := mustLoad(site(source), asIs)
-	for _, name := range []string{"a.js", "b.js", "c.js"} {
+	for _, name := range []string{"a.js", "b.js", "c.js", "pages/d.js"} {
 		if again[name].path == names[name].path {
 			t.Errorf("%s is still at %s after c.js changed", name, names[name].path)
 		}
@@ -87,7 +96,7 @@ func TestABuildOfBrokenImportsDoesNotStart(t *testing.T) {
 func TestEveryModuleOfThisBuildIsServed(t *testing.T) {
 	for name, a := range byName {
 		for _, m := range imported.FindAllStringSubmatch(string(a.body), -1) {
-			if _, _, ok := Asset("/assets/" + m[3]); !ok {
+			if _, _, ok := Asset("/assets/" + strings.TrimPrefix(m[3], "./")); !ok {
 				t.Errorf("%s imports %s, which is not served", name, m[3])
 			}
 		}

@@ -117,7 +117,7 @@ func TestWaitInWords(t *testing.T) {
 func TestTheProductsOwnColoursAreLegible(t *testing.T) {
 	block := regexp.MustCompile(`(?s):root \{(.*?)\}`)
 	variable := regexp.MustCompile(`--(\w+): (#\w+);`)
-	for _, name := range []string{"waiting.css", "console.css"} {
+	for _, name := range []string{"waiting.css", "console/console.css"} {
 		css, err := files.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

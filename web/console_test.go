@@ -57,7 +57,7 @@ func newOffice(t *testing.T, rooms ...frame) *office {
 			return
 		}
 		http.SetCookie(w, &http.Cookie{Name: "qm_console", Value: "s", Path: "/api/admin", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		answer(w, 200, frame{"ok": true, "name": "owner", "role": "owner", "expiresInSec": 43200})
+		answer(w, 200, frame{"ok": true, "name": "admin key", "role": "owner", "expiresInSec": 43200})
 	})
 	mux.HandleFunc("/api/admin/", o.admin)
 	o.Server = httptest.NewServer(mux)
@@ -89,6 +89,8 @@ func (o *office) admin(w http.ResponseWriter, r *http.Request) {
 	case path == "/sse-ticket":
 		o.tickets++
 		answer(w, 200, frame{"ticket": fmt.Sprint("t", o.tickets)})
+	case r.Method == http.MethodGet && path == "/session":
+		answer(w, 200, frame{"ok": true, "name": "admin key", "role": "owner", "session": true})
 	case r.Method == http.MethodGet && path == "/rooms":
 		answer(w, 200, frame{"rooms": o.rooms})
 	case strings.HasSuffix(path, "/journal"):
@@ -297,9 +299,9 @@ func TestConsolePictures(t *testing.T) {
 		frame{"id": "noon", "name": "Noon sale", "state": "active", "effectiveState": "scheduled", "opensAt": time.Now().Add(time.Hour).UnixMilli(), "waiting": 0, "preQueue": 1204, "rate": 300, "estWaitSec": 3600, "estWaitFloor": true, "passedLastMin": 0, "joinedLastMin": 88},
 		frame{"id": "help", "name": "Help desk", "state": "bypass", "waiting": 0, "rate": 60, "estWaitSec": 0, "passedLastMin": 12, "joinedLastMin": 12, "oldestWaitSec": 0})
 	now := time.Now()
-	var line []int
+	var line [][]int64
 	for i := range 90 {
-		line = append(line, 2000+i*90-(i%7)*60)
+		line = append(line, []int64{now.Add(time.Duration(i-90) * 10 * time.Second).UnixMilli(), int64(2000 + i*90 - (i%7)*60)})
 	}
 	o.with(func(o *office) {
 		o.rooms[0]["sparkline"] = line

@@ -18,10 +18,10 @@ import (
 	"html/template"
 )
 
-//go:embed *.html *.css *.js *.svg locales/*.json
+//go:embed *.html *.css *.js *.svg locales/*.json console
 var files embed.FS
 
-var pages = template.Must(template.ParseFS(files, "*.html"))
+var pages = template.Must(template.ParseFS(files, "*.html", "console/*.html"))
 
 // Policy returns the Content-Security-Policy of a page in these colours.
 // Everything comes from this server, except the brand's logo, which may come

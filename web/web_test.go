@@ -25,7 +25,7 @@ func render(t *testing.T, p web.WaitingPage) string {
 }
 
 func TestAssetsAreNamedByTheirHash(t *testing.T) {
-	for _, name := range []string{"waiting.css", "waiting.js", "waiting-words.js", "console.css", "console.js", "console-room.js", "target.js", "mark.svg"} {
+	for _, name := range []string{"waiting.css", "waiting.js", "waiting-words.js", "console/console.css", "console/app.js", "console/vendor/uPlot.js", "target.js", "mark.svg"} {
 		path := web.AssetPath(name)
 		body, contentType, ok := web.Asset(path)
 		if !ok || contentType == "" {
@@ -33,7 +33,7 @@ func TestAssetsAreNamedByTheirHash(t *testing.T) {
 		}
 		sum := sha256.Sum256(body)
 		stem, ext, _ := strings.Cut(name, ".")
-		want := "/assets/" + stem + "-" + base64.RawURLEncoding.EncodeToString(sum[:])[:22] + "." + ext
+		want := "/assets/" + strings.ReplaceAll(stem, "/", "-") + "-" + base64.RawURLEncoding.EncodeToString(sum[:])[:22] + "." + ext
 		if path != want {
 			t.Errorf("%s is at %s, want %s", name, path, want)
 		}

@@ -106,7 +106,7 @@ func TestNewcomerInABrowser(t *testing.T) {
 		w.await(fmt.Sprintf(`%s.querySelector('[data-k="Out a minute"]').textContent !== %q`, row, out)) // the figures live
 		w.eval(`document.querySelector(".rooms tbody a").click()`)
 		w.await(`document.querySelector("h1")?.textContent === "Demo room" && document.querySelectorAll(".journal li").length > 20`)
-		w.await(`document.querySelector(".chart path")`)
+		w.await(`document.querySelector(".chart")`)
 		w.shot("console", 1200, 900)
 		w.await(`document.getElementById("rate").value === "40"`)
 		w.eval(`document.getElementById("rate").focus(), document.getElementById("rate").select()`)

@@ -1,5 +1,5 @@
 // What the console's pages are made of: elements, words for figures and
-// times, graphs, and acts that answer in their own place.
+// times, graphs, tables, and acts that answer in their own place.
 
 export const $ = (id) => document.getElementById(id);
 const nf = new Intl.NumberFormat();
@@ -16,7 +16,7 @@ export function el(what, attrs, ...children) {
     else if (v === true) node.setAttribute(k, "");
     else if (v !== false && v != null) node.setAttribute(k, v);
   }
-  node.append(...children.filter((c) => c != null));
+  node.append(...children.filter((c) => c != null && c !== false));
   return node;
 }
 export const put = (node, value) => node.textContent !== value && (node.textContent = value);
@@ -66,7 +66,8 @@ export function rateSays(r, rate) {
   return `${num(rate)} a minute: the line is gone in ${long((n / rate) * 60)}, if nobody else joins.`;
 }
 
-export const SPAN = 15 * 60_000; // what a graph shows, ms
+const SPAN = 15 * 60_000; // what a sparkline shows, ms
+// graph draws a sparkline of [[ms, number]…].
 export function graph(cls, series) {
   const ns = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(ns, "svg");
@@ -89,6 +90,65 @@ export function graph(cls, series) {
     }
   }
   return svg;
+}
+
+// --- Parts of pages ---------------------------------------------------------------
+
+// head is the top of a page: its only h1, and what belongs beside it.
+export const head = (title, ...beside) => el("div.head", {}, el("h1", {}, title), ...beside);
+
+// table is a table that becomes one block a row on a narrow screen.
+// columns are {name, num?, cell(row) → text or node}; the first is the row's heading.
+// fill(rows) draws the rows; without any the sentence of empty stands there.
+export function table(caption, columns, empty) {
+  const body = el("tbody");
+  const none = el("p.soft", { hidden: true }, empty);
+  const node = el("table.cards", {}, el("caption.sr", {}, caption), el("thead", {}, el("tr", {}, ...columns.map((c) => el(c.num ? "th.num" : "th", { scope: "col" }, c.name)))), body);
+  const cell = (c, row, first) => {
+    const value = c.cell(row) ?? "–";
+    return first ? el("th", { scope: "row" }, value) : el(c.num ? "td.num" : "td", { "data-k": c.name }, value);
+  };
+  return {
+    node: el("div.scroll", {}, node, none),
+    fill(rows) {
+      body.replaceChildren(...rows.map((row) => el("tr", {}, ...columns.map((c, i) => cell(c, row, i === 0)))));
+      node.hidden = !rows.length;
+      none.hidden = rows.length > 0;
+    },
+  };
+}
+
+// load asks for what a part of a page shows, and says in its place that it is under way or what went wrong, with a way to ask again.
+// It answers a function that asks anew.
+export function load(place, ask, show) {
+  let mine = 0;
+  const again = async () => {
+    const turn = ++mine;
+    if (!place.childNodes.length) place.append(el("p.soft.wait", { role: "status" }, "Loading"));
+    try {
+      const answer = await ask();
+      if (turn === mine) place.replaceChildren(...[show(answer)].flat().filter((n) => n != null));
+    } catch (e) {
+      if (turn === mine) place.replaceChildren(el("p.out.err", { role: "status" }, e.message), el("button", { type: "button", onclick: again }, "Try again"));
+    }
+  };
+  again();
+  return again;
+}
+
+// copier is a button that copies text; text may be a function.
+export function copier(text, label = "Copy") {
+  const button = el("button", { type: "button" }, label);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(typeof text === "function" ? text() : text);
+      put(button, "Copied");
+    } catch {
+      put(button, "Copying is not allowed here");
+    }
+    setTimeout(() => put(button, label), 3000);
+  });
+  return button;
 }
 
 // --- Acts -----------------------------------------------------------------------

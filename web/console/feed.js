@@ -1,9 +1,10 @@
 // What the console knows: the session, the API behind it, and the rooms as the
 // frames of /api/admin/events tell of them (full, then deltas).
 
-import { $, SPAN, put } from "./console-parts.js";
+import { $, put } from "./parts.js";
 
-// What the pages want to hear of: a frame was taken; the session is over.
+// What the shell wants to hear of: a frame was taken, with the ids of the rooms
+// that it changed (null: any of them); the session is over.
 export const hear = { frame() {}, end() {} };
 
 // --- The API --------------------------------------------------------------------
@@ -15,6 +16,7 @@ class Refusal extends Error {
   }
 }
 
+// api asks /api/admin. What it throws has {message, status, code, field}: the server's sentence, and the field that it is about.
 export async function api(method, path, body) {
   let answer;
   try {
@@ -23,7 +25,7 @@ export async function api(method, path, body) {
       cache: "no-store",
       credentials: "same-origin",
       signal: AbortSignal.timeout?.(15_000),
-      headers: { ...(method !== "GET" && { "X-QM-CSRF": "1" }), ...(body && { "Content-Type": "application/json" }) },
+      headers: { ...(method !== "GET" && { "X-QM-CSRF": "1" }), ...(body && { "Content-Type": "application/json" }), ...(session.link && { Authorization: "Bearer " + session.link }) },
       ...(body && { body: JSON.stringify(body) }),
     });
   } catch {
@@ -40,66 +42,92 @@ export async function api(method, path, body) {
 }
 
 // The session is an HttpOnly cookie, which no script can see. What is kept here
-// is only until when it may live, so that nobody is asked in vain.
+// is only until when it may live, so that nobody is asked in vain. Whoever comes
+// by a share link has no session: the link's token goes along with each call.
+const ROLES = ["monitor", "viewer", "operator", "owner"];
 export const session = {
-  key: "qm-console-until",
-  begin(sec = 43_200) {
-    try {
-      localStorage.setItem(this.key, Date.now() + sec * 1000);
-    } catch {} // storage forbidden: signing in lasts as long as this page
-    this.now = this.fresh = true; // fresh: no answer has shown yet that the cookie is kept
+  name: "",
+  role: "",
+  link: "",
+  fresh: false, // no answer has shown yet that the cookie is kept
+  is({ name, role }) {
+    this.name = name || "";
+    this.role = ROLES.includes(role) ? role : "monitor";
+  },
+  // may tells whether this role reaches as far as another.
+  may(role) {
+    return ROLES.indexOf(this.role) >= ROLES.indexOf(role);
+  },
+  begin(me) {
+    keep("localStorage", "qm-console-until", Date.now() + (me.expiresInSec || 43_200) * 1000);
+    this.is(me);
+    this.now = this.fresh = true;
   },
   end() {
-    try {
-      localStorage.removeItem(this.key);
-    } catch {}
+    keep("localStorage", "qm-console-until", null);
+    keep("sessionStorage", "qm-console-link", null);
     this.now = this.fresh = false;
+    this.role = this.name = this.link = "";
+  },
+  // takeLink takes a share link's token out of the address bar (seed 004: it is in the fragment, which goes to no server).
+  takeLink() {
+    const found = /^#monitor=(.+)$/.exec(location.hash);
+    if (found) {
+      history.replaceState(null, "", location.pathname);
+      this.link = decodeURIComponent(found[1]);
+      keep("sessionStorage", "qm-console-link", this.link);
+    } else this.link ||= kept("sessionStorage", "qm-console-link") || "";
   },
   alive() {
-    try {
-      return this.now || Number(localStorage.getItem(this.key)) > Date.now();
-    } catch {
-      return false;
-    }
+    return Boolean(this.now || this.link || Number(kept("localStorage", "qm-console-until")) > Date.now());
   },
 };
+
+// Storage may be forbidden: then signing in lasts as long as this page.
+function keep(store, name, value) {
+  try {
+    if (value === null) window[store].removeItem(name);
+    else window[store].setItem(name, value);
+  } catch {}
+}
+function kept(store, name) {
+  try {
+    return window[store].getItem(name);
+  } catch {
+    return null;
+  }
+}
 
 // --- What is known --------------------------------------------------------------
 
 export let rooms = []; // in the server's order
 export let totals = {};
-export let lastFrame = 0;
+export let lastFrame = 0; // when the last one came, ms
+export let serverAhead = 0; // how far the server's clock is ahead of this device's, ms
 let full = false; // a full frame lies under the deltas of this stream
-export const depth = new Map(); // room id -> [[ms, waiting]…] of the last 15 minutes
-export const find = (id) => rooms.find((r) => r.id === id);
+let byId = new Map();
+export const find = (id) => byId.get(id);
 
+const index = () => (byId = new Map(rooms.map((r) => [r.id, r])));
+
+// take takes a frame in, and answers the ids of the rooms that it changed, null for all, or false when it cannot be understood.
 export function take(frame) {
+  let changed = null;
   if (frame.delta) {
     if (!full) return false;
     const gone = new Set(frame.removed || []);
-    rooms = rooms.filter((r) => !gone.has(r.id));
-    for (const r of frame.rooms || []) {
-      const i = rooms.findIndex((x) => x.id === r.id);
-      if (i < 0) rooms.push(r);
-      else rooms[i] = r;
-    }
+    const fresh = new Map((frame.rooms || []).map((r) => [r.id, r]));
+    changed = new Set([...gone, ...fresh.keys()]);
+    rooms = [...rooms.filter((r) => !gone.has(r.id)).map((r) => fresh.get(r.id) || r), ...[...fresh.values()].filter((r) => !byId.has(r.id))];
   } else {
     full = true;
     rooms = frame.rooms || [];
   }
+  index();
   totals = frame.totals || {};
   lastFrame = Date.now();
-  for (const id of depth.keys()) if (!find(id)) depth.delete(id);
-  for (const r of rooms) {
-    const series = depth.get(r.id) || [];
-    const spark = frame.sparkline?.[r.id] ?? frame.sparklines?.[r.id] ?? r.sparkline;
-    if (!series.length && Array.isArray(spark))
-      spark.forEach((v, i) => series.push(Array.isArray(v) ? v : [lastFrame - (SPAN * (spark.length - i)) / spark.length, v]));
-    series.push([lastFrame, (r.waiting || 0) + (r.preQueue ?? r.preCount ?? 0)]);
-    while (series[0][0] < lastFrame - SPAN) series.shift();
-    depth.set(r.id, series);
-  }
-  return true;
+  if (frame.now) serverAhead = frame.now - lastFrame;
+  return changed;
 }
 
 let source = null;
@@ -127,10 +155,11 @@ export async function connect() {
     } catch {
       return;
     }
-    if (!take(frame)) return later(""); // a delta without a full frame: start over
+    const changed = take(frame);
+    if (changed === false) return later(""); // a delta without a full frame: start over
     attempts = 0;
     lost("");
-    hear.frame();
+    hear.frame(changed);
   };
   for (const name of ["message", "stats", "rooms"]) es.addEventListener(name, on);
   es.onerror = () => es === source && later(""); // the ticket is spent: a new one each time
@@ -159,11 +188,13 @@ export function learn(r) {
   const i = rooms.findIndex((x) => x.id === r.id);
   if (i < 0) rooms.push(r);
   else rooms[i] = r;
-  hear.frame();
+  index();
+  hear.frame(new Set([r.id]));
 }
 
 // forget drops what was known of rooms: one that was deleted, or all.
 export function forget(id) {
   rooms = id ? rooms.filter((r) => r.id !== id) : [];
+  index();
   if (!id) lastFrame = 0;
 }

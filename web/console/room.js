@@ -1,10 +1,9 @@
 // One room's page: its figures, its controls and its journal.
 
-import { api, depth, find, forget, lastFrame, learn } from "./console-feed.js";
-import { $, act, ask, clockOf, el, eta, fail, full24, graph, lineOf, num, people, preOf, put, rateOf, rateSays, since, stale, stateOf } from "./console-parts.js";
+import { api, find, forget, lastFrame, learn } from "./feed.js";
+import { act, ask, clockOf, el, eta, fail, full24, graph, lineOf, num, people, preOf, put, rateOf, rateSays, since, stale, stateOf } from "./parts.js";
 
-// room makes the page of a room: {node, draw(), leave()}.
-export function room(id) {
+export function page({ id }) {
   const path = "/rooms/" + encodeURIComponent(id);
   const now = () => find(id) || {};
   const title = el("h1", {});
@@ -186,7 +185,7 @@ export function room(id) {
       since(facts["Oldest wait"], r.oldestWaitSec);
       put(facts["Wait if you join now"], eta(r));
       put(facts["Inside"], num(r.live) + (r.maxConcurrent ? ` of ${num(r.maxConcurrent)}` : ""));
-      const series = depth.get(id) || [];
+      const series = r.sparkline || [];
       chart.replaceChildren(graph("chart", series));
       const minutes = series.length ? Math.max(1, Math.round((Date.now() - series[0][0]) / 6e4)) : 0;
       put(chartSays, `People waiting${minutes ? `, last ${minutes === 1 ? "minute" : `${minutes} minutes`}` : ""}; at most ${num(Math.max(0, ...series.map((p) => p[1])))}.`);
