@@ -367,3 +367,24 @@ func TestConsoleStreamSendsFullFramesThenDeltas(t *testing.T) {
 		nobody.get("/api/admin/events?key="+testAdminKey).want(t, 401, "credential_in_query")
 	})
 }
+
+// HTTP/1.0 need not say whom it asks; the address of the line then is the one that was asked.
+func TestTheLineHasAnAddressWithoutAHostHeader(t *testing.T) {
+	onNetwork(t, Options{}, func(t *testing.T, s *site) {
+		s.room("rm1", 60, `,"state":"paused"`)
+		conn := s.pipes.dial()
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET /api/v1/check?roomId=rm1 HTTP/1.0\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var body struct{ Action, WaitingRoomURL string }
+		if err := json.NewDecoder(resp.Body).Decode(&body); err != nil || body.Action != "queue" || body.WaitingRoomURL != "http://pipe/w/rm1" {
+			t.Errorf("%v %+v", err, body)
+		}
+	})
+}

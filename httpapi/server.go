@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
@@ -355,10 +356,14 @@ func (s *Server) base(r *http.Request) string {
 	if s.o.PublicURL != "" {
 		return s.o.PublicURL
 	}
-	if s.o.Proxies.HTTPS(r) {
-		return "https://" + r.Host
+	host := r.Host
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && host == "" {
+		host = local.String() // HTTP/1.0 need not name one
 	}
-	return "http://" + r.Host
+	if s.o.Proxies.HTTPS(r) {
+		return "https://" + host
+	}
+	return "http://" + host
 }
 
 // summary reads a room. projection.ErrNoRoom when there is none.
