@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"hash/maphash"
 	"math/rand/v2"
 	"net/http"
 	"runtime"
@@ -34,6 +35,7 @@ type streams struct {
 	max     int
 	perIP   int
 	born    time.Time // what the times of streams are counted from
+	seed    maphash.Seed
 	running context.Context
 	halt    context.CancelFunc // ends the writers, and with them the streams
 	working sync.WaitGroup     // the writers
@@ -47,7 +49,7 @@ type streams struct {
 }
 
 func newStreams(max, perIP int) *streams {
-	t := &streams{max: max, perIP: perIP, born: time.Now(), clients: make(map[access.Network]int), writers: make(map[string][]*writer)}
+	t := &streams{max: max, perIP: perIP, born: time.Now(), seed: maphash.MakeSeed(), clients: make(map[access.Network]int), writers: make(map[string][]*writer)}
 	t.running, t.halt = context.WithCancel(context.Background())
 	return t
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -48,7 +49,7 @@ type writer struct {
 
 func (w *writer) run() {
 	t := w.s.streams
-	tick := time.NewTicker(roundEvery)
+	tick := time.NewTimer(w.untilRound())
 	defer tick.Stop()
 	for {
 		select {
@@ -60,7 +61,15 @@ func (w *writer) run() {
 		if ended := w.round(t.running); ended > 0 && t.dismiss(w, ended) {
 			return
 		}
+		tick.Reset(w.untilRound())
 	}
+}
+
+// untilRound is the time to the next round. The writers of a room look at it at the same instants, so that all its pages hear of a
+// change together, and each room has instants of its own.
+func (w *writer) untilRound() time.Duration {
+	own := time.Duration(maphash.String(w.s.streams.seed, w.room) % uint64(roundEvery))
+	return roundEvery - (time.Since(w.s.streams.born)+own)%roundEvery
 }
 
 // round looks at the room and tells each stream what there is to tell, those near the front first. It returns how many have ended.
