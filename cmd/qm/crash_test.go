@@ -12,6 +12,7 @@ import (
 // Case 18: kill -9 in the rush, twenty times. Each lane has a database of its own, and waits out the dead owner's lease beside
 // the others.
 func TestKillInASurge(t *testing.T) {
+	t.Parallel()
 	const lanes, kills = 5, 4
 	for lane := range lanes {
 		t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {

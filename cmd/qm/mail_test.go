@@ -55,8 +55,10 @@ var link = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\S+`)
 // A visitor asks, the turn comes, and a mail arrives in their language with links that work. The address is nowhere but where it can be
 // erased, and then it is erased.
 func TestTheTurnIsMailed(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"memory", "valkey+pg"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var s stores
 			if name != "memory" {
 				s, _ = durableStores(t)
@@ -161,6 +163,7 @@ func everything(t *testing.T, s stores) string {
 
 // A mail that could not be sent outlives the process, and two processes send it once between them.
 func TestAPendingMailSurvivesAKill(t *testing.T) {
+	t.Parallel()
 	s, _ := durableStores(t)
 	box := testenv.SMTP(t)
 	port := freePort(t)

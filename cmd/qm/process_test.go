@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -32,8 +33,13 @@ var built struct {
 	err  error
 }
 
-// TestMain removes the binaries that the tests have built.
+// TestMain lets more tests run at once than there are processors, since most of them wait for the lease of a server that is dead, and
+// removes the binaries that they have built.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir)

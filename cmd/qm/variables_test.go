@@ -165,6 +165,7 @@ func (p *process) read(path, key string) string {
 // What a running server says of itself: its configuration without its secrets, and metrics that Prometheus's own linter has nothing
 // to say of.
 func TestServerTellsOfItself(t *testing.T) {
+	t.Parallel()
 	promtool := testenv.Promtool(t)
 	for _, pair := range []string{"memory", "valkey+pg"} {
 		t.Run(pair, func(t *testing.T) {
