@@ -31,7 +31,7 @@ npm_parts() {
 missing=()
 have_postgres || missing+=(postgresql)
 have_valkey || missing+=(valkey-server)
-have_chromium || missing+=(chromium)
+have_chromium || missing+=(chromium chromium-headless-shell) # the second is the same engine, and quicker to test with
 have_compiler || missing+=(gcc libc6-dev)
 have nginx || missing+=(nginx)
 have caddy || missing+=(caddy)

@@ -178,7 +178,17 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 
 func (b *tab) open(url string) {
 	b.t.Helper()
-	b.do(chromedp.Navigate(url))
+	for again := range 3 {
+		ctx, cancel := context.WithTimeout(b.ctx, soon)
+		err := chromedp.Do(ctx, chromedp.Navigate(url))
+		cancel()
+		if err == nil {
+			return
+		}
+		if again == 2 || !strings.Contains(err.Error(), "net::ERR_ABORTED") { // where the page was on its way elsewhere by itself
+			b.t.Fatalf("open %s: %v", url, err)
+		}
+	}
 }
 
 func (b *tab) size(width, height int64) {

@@ -75,7 +75,7 @@ func blockedShopper(t *testing.T) *tab {
 	seats <- struct{}{}
 	t.Cleanup(func() { <-seats })
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(testenv.Chromium(t)), chromedp.NoSandbox, chromedp.UserDataDir(dir), chromedp.Flag("disable-gpu", true),
+		chromedp.ExecPath(testenv.WholeChromium(t)), chromedp.NoSandbox, chromedp.UserDataDir(dir), chromedp.Flag("disable-gpu", true),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("no-first-run", true))...)
 	t.Cleanup(stopAlloc)
 	ctx, stop := chromedp.NewContext(alloc)

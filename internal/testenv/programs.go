@@ -7,11 +7,17 @@ import (
 	"testing"
 )
 
-// Chromium returns the path of a Chromium or Chrome binary.
+// Chromium returns the path of Chromium: of its headless shell where there is one, which is the same engine without the windows
+// around it and takes half of the time.
 func Chromium(t testing.TB) string {
 	t.Helper()
-	return program(t, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+	return program(t, append([]string{"chromium-headless-shell"}, browsers...)...)
 }
+
+// WholeChromium returns the path of Chromium with all of the browser, for what a visitor has set in it.
+func WholeChromium(t testing.TB) string { t.Helper(); return program(t, browsers...) }
+
+var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
 // Nginx returns the path of nginx.
 func Nginx(t testing.TB) string { t.Helper(); return program(t, "nginx", "/usr/sbin/nginx") }
