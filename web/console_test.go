@@ -93,6 +93,13 @@ func (o *office) admin(w http.ResponseWriter, r *http.Request) {
 		answer(w, 200, frame{"ok": true, "name": "admin key", "role": "owner", "session": true})
 	case r.Method == http.MethodGet && path == "/rooms":
 		answer(w, 200, frame{"rooms": o.rooms})
+	case path == "/metrics":
+		answer(w, 200, o.history(time.Now().Truncate(time.Minute)))
+	case path == "/audit":
+		answer(w, 200, frame{"entries": []frame{{
+			"at": time.Now().Add(-20 * time.Minute), "actor": "admin", "name": "admin key", "kind": "configure", "seq": 2,
+			"before": frame{"ratePerMinute": 300}, "after": frame{"ratePerMinute": 600}, "reason": nil,
+		}}})
 	case strings.HasSuffix(path, "/journal"):
 		var out []frame
 		for _, e := range o.journal {
@@ -125,6 +132,19 @@ func (o *office) admin(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, 200, did)
 	}
+}
+
+// history is an hour of a room's: unknown at first, then a line that grows.
+func (o *office) history(now time.Time) frame {
+	var points []frame
+	for i := range 60 {
+		p := frame{"at": now.Add(time.Duration(i-59) * time.Minute).UnixMilli(), "joins": nil, "passes": nil, "depth": nil, "depthMax": nil}
+		if i > 5 {
+			p["joins"], p["passes"], p["depth"], p["depthMax"] = 900+i%7*40, 598, i*150, i*150
+		}
+		points = append(points, p)
+	}
+	return frame{"roomId": "spring", "stepSec": 60, "points": points, "now": now.UnixMilli() + 20_000}
 }
 
 // events streams frames; the lock is held on entry and on return.
@@ -228,7 +248,7 @@ func TestConsoleSteersARoom(t *testing.T) {
 		o.journal = []frame{
 			{"seq": 1, "at": now.Add(-time.Minute), "kind": "create", "actor": "owner", "body": frame{"name": "Spring drop"}},
 			{"seq": 2, "at": now.Add(-30 * time.Second), "kind": "join", "actor": "visitor", "body": frame{"n": 1}},
-			{"seq": 3, "at": now, "kind": "pass", "actor": "clock", "body": frame{"ranges": [][]int{{1, 10}}}},
+			{"seq": 3, "at": now, "kind": "pass", "actor": "clock", "body": frame{"p": [][]int{{1, 10}}, "by": "clock"}},
 		}
 	})
 	b := newTab(t)
@@ -269,7 +289,7 @@ func TestConsoleSteersARoom(t *testing.T) {
 	b.do(chromedp.SendKeys(chromedp.CSS("#message"), "Back at noon."))
 	b.click(`.control:has(#message) button`)
 	b.await(`document.body.innerText.includes("Everyone in line can read it.")`)
-	if got, want := o.last(), `POST /rooms {"branding":{"color":"#f60","message":"Back at noon.","name":"North \u0026 Sons"},"id":"spring"}`; got != want {
+	if got, want := o.last(), `POST /rooms {"branding":{"message":"Back at noon."},"id":"spring"}`; got != want {
 		t.Errorf("did %s, want %s", got, want)
 	}
 
@@ -322,7 +342,7 @@ func TestConsolePictures(t *testing.T) {
 			b.size(width, 900)
 			for name, hash := range map[string]string{"rooms": "#/", "room": "#/rooms/spring", "new": "#/new"} {
 				b.text(fmt.Sprintf("location.hash = %q", hash))
-				b.await(map[string]string{"rooms": `document.querySelector(".rooms")`, "room": `document.querySelectorAll(".journal li").length === 7`, "new": `document.getElementById("targetUrl")`}[name])
+				b.await(map[string]string{"rooms": `document.querySelector(".rooms")`, "room": `document.querySelectorAll(".journal li").length === 7 && document.querySelector(".plot canvas") && document.querySelectorAll(".marks li").length === 1`, "new": `document.getElementById("targetUrl")`}[name])
 				if b.text("document.documentElement.scrollWidth > innerWidth") != "false" {
 					t.Errorf("%s at %d px is wider than the screen", name, width)
 				}

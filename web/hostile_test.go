@@ -230,16 +230,16 @@ func TestConsoleActsSayWhatHappened(t *testing.T) {
 	b.click(`.control:has(#flush) button`) // ten, and seven were there
 	out("#flush", "7 people let in.")
 	b.await(`document.activeElement === document.querySelector(".control:has(#flush) button")`)
-	b.do(chromedp.SendKeys(chromedp.CSS("#ticket"), "17\r"))
-	out("#ticket", "Ticket 17 ejected; the person now holds ticket 8,401, at the back.")
+	b.click(`.controls .more summary`)
+	b.do(chromedp.SendKeys(chromedp.CSS("#purgeWhy"), "The event is over."))
 	b.text(`[...document.querySelectorAll("button.bad")].find((x) => x.textContent === "Purge the line").click()`)
 	b.await(`document.querySelector(".ask").innerText.includes("8,400 people lose their places")`)
 	b.click(".ask button.bad")
-	b.await(`document.querySelector(".control:last-of-type > .out").textContent.startsWith("12 people taken out of the line.")`)
+	b.await(`document.querySelector(".controls .more .out").textContent.startsWith("12 people taken out of the line.")`)
 
 	// No rate is no rate of zero.
 	b.text(`document.getElementById("rate").value = "", document.querySelector(".control:has(#rate) button").click()`)
-	if got := o.last(); got != "POST /rooms/spring/purge null" {
+	if got := o.last(); got != `POST /rooms/spring/purge {"reason":"The event is over."}` {
 		t.Errorf("an empty rate did %s", got)
 	}
 
@@ -247,7 +247,7 @@ func TestConsoleActsSayWhatHappened(t *testing.T) {
 	b.text(`document.querySelector('.journal [tabindex="0"]').focus()`)
 	b.do(chromedp.KeyEvent(kb.ArrowDown))
 	b.await(`document.activeElement === document.querySelectorAll(".journal li")[1] && document.querySelectorAll('.journal [tabindex="0"]').length === 1`)
-	b.await(`/^No\. 2, .*20\d\d.*, by owner\.$/.test(document.querySelector('[aria-label="Journal"] .hint').textContent)`)
+	b.await(`/^No\. 2, .*20\d\d.*, by owner\.$/.test(document.querySelector('[aria-label="What happened"] .hint').textContent)`)
 
 	// The session ends on the server: back to signing in, with a sentence, and
 	// what is being typed there stays.

@@ -1,7 +1,7 @@
 // What the console knows: the session, the API behind it, and the rooms as the
 // frames of /api/admin/events tell of them (full, then deltas).
 
-import { $, put } from "./parts.js";
+import { $, put, who } from "./parts.js";
 
 // What the shell wants to hear of: a frame was taken, with the ids of the rooms
 // that it changed (null: any of them); the session is over.
@@ -51,7 +51,7 @@ export const session = {
   link: "",
   fresh: false, // no answer has shown yet that the cookie is kept
   is({ name, role }) {
-    this.name = name || "";
+    this.name = who.name = name || "";
     this.role = ROLES.includes(role) ? role : "monitor";
   },
   // may tells whether this role reaches as far as another.
@@ -67,7 +67,7 @@ export const session = {
     keep("localStorage", "qm-console-until", null);
     keep("sessionStorage", "qm-console-link", null);
     this.now = this.fresh = false;
-    this.role = this.name = this.link = "";
+    this.role = this.name = who.name = this.link = "";
   },
   // takeLink takes a share link's token out of the address bar (seed 004: it is in the fragment, which goes to no server).
   takeLink() {

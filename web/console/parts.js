@@ -58,7 +58,7 @@ export const lineOf = (id) => `${location.origin}/w/${encodeURIComponent(id)}`;
 
 // What a rate will do, before it is set.
 export function rateSays(r, rate) {
-  if (!Number.isInteger(rate) || rate < 0) return "A whole number, 0 or more.";
+  if (!Number.isInteger(rate) || rate < 0 || rate > 100_000) return "A whole number from 0 to 100,000.";
   const n = r.waiting || 0;
   if (rate === 0) return "0 a minute: nobody is let in until you raise it.";
   if (stateOf(r) === "paused") return `${num(rate)} a minute, once the line is active again.`;
@@ -153,16 +153,25 @@ export function copier(text, label = "Copy") {
 
 // --- Acts -----------------------------------------------------------------------
 
-// act runs one change and says in its own place how it went, and when. What
-// done makes of the server's answer is a sentence.
-export async function act(out, button, run, done) {
+// who is signed in, for the sentence that says who did it; feed.js keeps it.
+export const who = { name: "" };
+
+// act runs one change and says in its own place how it went, when, and by whom.
+// What done makes of the server's answer is a sentence. Where back is given, {run, done}, it can be undone there.
+export async function act(out, button, run, done, back) {
   if (button.ariaDisabled) return; // not disabled: that would take the focus away
   button.ariaDisabled = "true";
+  const held = out.contains(document.activeElement);
   out.className = "out";
   put(out, "…");
   try {
     const answer = await run();
-    out.replaceChildren(`${done(answer)} `, when(Date.now()), ".");
+    out.replaceChildren(`${done(answer)} `, when(Date.now()), who.name ? `, by ${who.name}. ` : ". ");
+    if (back) {
+      const undo = el("button.link", { type: "button", onclick: () => act(out, undo, back.run, back.done, { run, done }) }, "Undo");
+      out.append(undo);
+      if (held) undo.focus();
+    }
     return answer;
   } catch (e) {
     fail(out, e);
@@ -191,6 +200,22 @@ export function stale(node, age, since) {
   const sec = Math.round((Date.now() - since) / 1000);
   node.classList.toggle("stale", since > 0 && sec > 10);
   put(age, since && sec > 10 ? `These figures are ${span(sec)} old.` : "");
+}
+
+// control is one act with its fields, the question it may ask, and its answer.
+export function control(...children) {
+  const c = { out: el("p.out", { role: "status" }), box: el("div") };
+  c.node = el("div.control", {}, ...children, c.box, c.out);
+  return c;
+}
+export function number(name, label, attrs) {
+  const input = el("input", { id: name, type: "number", min: 0, step: 1, required: true, inputmode: "numeric", ...attrs });
+  return { input, node: el("div", {}, el("label", { for: name }, label), input) };
+}
+// why is the field for a reason, which the audit trail keeps.
+export function why(id) {
+  const input = el("input", { id, type: "text", maxlength: 500, autocomplete: "off" });
+  return { node: el("div.why", {}, el("label", { for: id }, "Reason ", el("small", {}, "for the audit trail")), input), body: () => (input.value.trim() ? { reason: input.value.trim() } : {}), clear: () => (input.value = "") };
 }
 
 export function field(id, label, hint, attrs) {
