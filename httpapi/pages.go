@@ -288,7 +288,7 @@ func (s *Server) console(x *exchange) error {
 	if err := web.Console(&out); err != nil {
 		return err
 	}
-	x.html(http.StatusOK, web.Policy(web.Branding{}), out.Bytes())
+	x.html(http.StatusOK, web.ConsolePolicy(), out.Bytes())
 	return nil
 }
 

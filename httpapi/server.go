@@ -250,6 +250,7 @@ func (s *Server) routes() []*route {
 		&route{name: "admin.journal", paths: []string{"api:admin/rooms/{id}/journal"}, get: s.journal, role: access.Viewer},
 		&route{name: "admin.visitors", paths: []string{"api:admin/rooms/{id}/visitors"}, get: s.visitors, role: access.Viewer},
 		&route{name: "admin.connectors", paths: []string{"api:admin/rooms/{id}/connectors"}, get: s.checkedIn, role: access.Viewer},
+		&route{name: "admin.preview", paths: []string{"api:admin/rooms/{id}/preview"}, get: s.preview, role: access.Viewer},
 		&route{name: "admin.metrics", paths: []string{"api:admin/metrics"}, get: s.roomMetrics, role: access.Monitor},
 		&route{name: "admin.reports", paths: []string{"api:admin/reports"}, get: s.reports, role: access.Monitor},
 		&route{name: "admin.targeting", paths: []string{"api:admin/rooms/{id}/targeting"}, get: s.adminTargeting, role: access.Viewer},

@@ -37,7 +37,7 @@ func newOffice(t *testing.T, rooms ...frame) *office {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", web.Policy(web.Branding{}))
+		w.Header().Set("Content-Security-Policy", web.ConsolePolicy())
 		_ = web.Console(w)
 	})
 	mux.HandleFunc("GET /assets/{name}", func(w http.ResponseWriter, r *http.Request) {

@@ -123,7 +123,7 @@ func DemoTarget(w io.Writer, p DemoPage) error {
 
 // Console writes the operators' console. It is the same for everyone: what an
 // operator may see comes from /api/admin after signing in. Send it as
-// text/html, no-store, with Policy(Branding{}).
+// text/html, no-store, with ConsolePolicy().
 func Console(w io.Writer) error {
 	return pages.ExecuteTemplate(w, "console.html", newView("en", "", "", "", Branding{}))
 }

@@ -26,9 +26,20 @@ var pages = template.Must(template.ParseFS(files, "*.html", "console/*.html"))
 // Policy returns the Content-Security-Policy of a page in these colours.
 // Everything comes from this server, except the brand's logo, which may come
 // from any https address. Only the colours are inline, allowed by their hash.
-func Policy(b Branding) string {
+func Policy(b Branding) string { return policy(b, "script-src 'self'; connect-src 'self'") }
+
+// PreviewPolicy is the policy of a waiting page that is only looked at: it runs
+// no script, asks for nothing, and leads nowhere.
+func PreviewPolicy(b Branding) string { return policy(b, "sandbox") }
+
+// ConsolePolicy is the policy of the console, which shows previews in a frame.
+func ConsolePolicy() string {
+	return policy(Branding{}, "script-src 'self'; connect-src 'self'; frame-src 'self'")
+}
+
+func policy(b Branding, more string) string {
 	sum := sha256.Sum256([]byte(b.colours()))
-	return "default-src 'none'; script-src 'self'; style-src 'self' 'sha256-" +
+	return "default-src 'none'; " + more + "; style-src 'self' 'sha256-" +
 		base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; connect-src 'self'; img-src 'self' https:; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+		"'; img-src 'self' https:; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 }

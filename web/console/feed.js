@@ -41,6 +41,27 @@ export async function api(method, path, body) {
   throw new Refusal(answer.status, data);
 }
 
+// publicly asks what everybody may ask, /api/v1.
+export async function publicly(path) {
+  const answer = await fetch("/api/v1" + path, { cache: "no-store", credentials: "omit" }).catch(() => null);
+  if (!answer) throw new Refusal(0, { error: "The server cannot be reached." });
+  const data = (await answer.json().catch(() => null)) || {};
+  if (!answer.ok) throw new Refusal(answer.status, data);
+  return data;
+}
+
+// lines reads an export of /api/admin line by line, as it comes.
+export async function* lines(path) {
+  const answer = await fetch("/api/admin" + path, { cache: "no-store", credentials: "same-origin", headers: session.link ? { Authorization: "Bearer " + session.link } : {} });
+  if (!answer.ok) throw new Refusal(answer.status, (await answer.json().catch(() => null)) || {});
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = "", part; !(part = await reader.read()).done; ) {
+    const whole = (rest + part.value).split("\n");
+    rest = whole.pop();
+    yield* whole;
+  }
+}
+
 // The session is an HttpOnly cookie, which no script can see. What is kept here
 // is only until when it may live, so that nobody is asked in vain. Whoever comes
 // by a share link has no session: the link's token goes along with each call.

@@ -12,6 +12,13 @@ export const pages = [
   { path: "/", title: "Rooms", nav: "Rooms", role: "monitor", load: () => import("./overview.js") },
   { path: "/new", title: "New room", role: "operator", load: () => import("./new.js") },
   { path: "/rooms/:id", title: "Room", role: "monitor", load: () => import("./room.js") },
+  { path: "/rooms/:id/schedule", title: "Schedule", role: "viewer", load: () => import("./room-schedule.js") },
+  { path: "/rooms/:id/visitors", title: "Visitors", role: "viewer", load: () => import("./room-visitors.js") },
+  { path: "/rooms/:id/targeting", title: "Targeting", role: "viewer", load: () => import("./room-targeting.js") },
+  { path: "/rooms/:id/branding", title: "Branding", role: "viewer", load: () => import("./room-branding.js") },
+  { path: "/rooms/:id/settings", title: "Settings", role: "viewer", load: () => import("./room-settings.js") },
+  { path: "/rooms/:id/journal", title: "Journal", role: "viewer", load: () => import("./room-journal.js") },
+  { path: "/rooms/:id/install", title: "Install", role: "viewer", load: () => import("./room-install.js") },
 ];
 
 // find is the page at an address such as "/rooms/demo?range=24h", and what stands in its place holders; null when there is none.

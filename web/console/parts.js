@@ -222,3 +222,20 @@ export function field(id, label, hint, attrs) {
   const input = el("input", { id, name: id, required: true, "aria-describedby": id + "Hint", ...attrs });
   return { input, node: el("div.field", {}, el("label", { for: id }, label), input, el("p.hint", { id: id + "Hint" }, hint)) };
 }
+
+// wrong shows at its field what the server refused; fields are the inputs by the server's name for them. It answers whether there was one.
+export function wrong(fields, e) {
+  for (const f of Object.values(fields)) {
+    f.removeAttribute("aria-invalid");
+    f.closest(".field, div")?.querySelector(":scope > .err.at")?.remove();
+  }
+  const name = e && Object.keys(fields).sort((a, b) => b.length - a.length).find((n) => e.field === n || e.field?.startsWith(n + "."));
+  if (!name) return false;
+  const input = fields[name];
+  input.setAttribute("aria-invalid", "true");
+  const says = el("p.out.err.at", { id: input.id + "Err" }, e.message);
+  input.closest(".field, div").append(says);
+  input.setAttribute("aria-describedby", says.id);
+  input.focus();
+  return true;
+}

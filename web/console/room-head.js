@@ -10,7 +10,6 @@ const TABS = [
   ["targeting", "Targeting", "viewer"],
   ["branding", "Branding", "viewer"],
   ["settings", "Settings", "viewer"],
-  ["protection", "Protection", "monitor"],
   ["journal", "Journal", "viewer"],
   ["install", "Install", "viewer"],
 ];
