@@ -63,6 +63,10 @@ func (e *entry) ofOrganisation(s *Server, r *journal.Record) {
 		e.before, e.after = say(operator{ID: b.ID, Name: name(b.ID), OTP: is(true)}), say(operator{ID: b.ID, Name: name(b.ID), OTP: is(false)})
 	case *org.Set:
 		e.before, e.after = say(map[string]json.RawMessage{b.Name: b.Was}), say(map[string]json.RawMessage{b.Name: b.Value})
+	case *org.Silenced:
+		e.after = say(map[string]any{"silence": b.ID, "rule": b.Rule, "roomId": b.Room, "until": b.Until})
+	case *org.SilenceEnded:
+		e.before = say(map[string]string{"silence": b.ID})
 	case *org.Forgotten:
 		e.after = say(map[string]int64{"before": b.Before})
 	}

@@ -218,7 +218,7 @@ func (b *Book) Change(ctx context.Context, by By, decide func(*State) (Body, err
 	ctx, cancel := context.WithTimeout(ctx, changeLimit)
 	defer cancel()
 	e := Event{Actor: by.Actor, Cause: ulid.Make().String()}
-	noted := false
+	noted := by.Actor == Clock // of what happens by itself there is nothing personal to note
 	for {
 		if err := b.Refresh(ctx); err != nil {
 			return fmt.Errorf("%w: %w", ErrStorage, err)
@@ -236,7 +236,7 @@ func (b *Book) Change(ctx context.Context, by By, decide func(*State) (Body, err
 		}
 		b.mu.RUnlock()
 		if err != nil || body == nil {
-			if noted {
+			if noted && by.Actor != Clock {
 				_ = b.o.Notes.EraseNotes(ctx, e.Cause) // a note without an act says nothing about anybody's act
 			}
 			return err

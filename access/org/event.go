@@ -181,6 +181,8 @@ var kinds = []func() Body{
 	func() Body { return new(FactorStarted) }, func() Body { return new(FactorOn) }, func() Body { return new(FactorOff) },
 	func() Body { return new(Set) }, func() Body { return new(Forgotten) },
 	func() Body { return new(ShutDown) },
+	func() Body { return new(AlertFired) }, func() Body { return new(AlertEnded) }, func() Body { return new(AlertTold) },
+	func() Body { return new(Silenced) }, func() Body { return new(SilenceEnded) },
 }
 
 // Kinds lists the kinds that there are.

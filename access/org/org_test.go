@@ -36,6 +36,8 @@ var examples = []Body{
 	&LinkMade{ID: "ml_1", Ends: 1764525600000, Mark: "1.AbC"}, &LinksRevoked{IDs: []string{"ml_1", "ml_2"}},
 	&FactorStarted{ID: "op_1", Secret: "otp/op_1/01"}, &FactorOn{ID: "op_1", Step: 58817520, Keep: "S"}, &FactorOff{ID: "op_1"},
 	&Set{Name: "alerts", Value: json.RawMessage(`{"a":[1,"<b>"]}`), Was: json.RawMessage("null")}, &Forgotten{Before: 1764525600000}, &ShutDown{},
+	&AlertFired{ID: "al_1", Rule: "eta", Subject: "sale", Room: "sale", Value: 4000, Limit: 3600, Since: 1764525600000, Kept: true}, &AlertEnded{ID: "al_1", Kept: true},
+	&AlertTold{ID: "al_1"}, &Silenced{ID: "si_1", Rule: "eta", Room: "sale", Until: 1764525600000}, &SilenceEnded{ID: "si_1"},
 }
 
 // A (kind, version) is a contract: what was written once reads the same for ever.

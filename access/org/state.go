@@ -74,12 +74,18 @@ type State struct {
 	sessions  map[string]Session
 	links     map[string]Link
 	settings  map[string]json.RawMessage
+	alerts    map[string]Alert // active
+	past      []Alert          // over, oldest end first
+	silences  map[string]Silence
 	at        time.Time // of the last event
 }
 
 // New is the organisation before its first event.
 func New() *State {
-	return &State{operators: map[string]*Operator{}, sessions: map[string]Session{}, links: map[string]Link{}, settings: map[string]json.RawMessage{}}
+	return &State{
+		operators: map[string]*Operator{}, sessions: map[string]Session{}, links: map[string]Link{}, settings: map[string]json.RawMessage{},
+		alerts: map[string]Alert{}, silences: map[string]Silence{},
+	}
 }
 
 // Operator is the operator of an id, revoked ones included.
@@ -196,6 +202,8 @@ func (s *State) Apply(e Event) {
 		} else {
 			s.settings[b.Name] = b.Value
 		}
+	default:
+		s.applyAlert(e)
 	}
 }
 
@@ -221,6 +229,9 @@ var (
 // Judge reports by nil that an event may follow: its actor's key reached so far at that time, and what it names exists. Both who writes and who
 // verifies asks.
 func (s *State) Judge(e Event) error {
+	if ours, err := s.judgeAlert(e); ours {
+		return err
+	}
 	need, own := Owner, ""
 	good := true
 	exists := func(id string) bool { return s.operators[id] != nil && !s.operators[id].Revoked }
