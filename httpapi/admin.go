@@ -59,7 +59,7 @@ func (s *Server) answerRoom(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	x.buf = shownTo(x.actor, appendStats(x.buf[:0], x.id, &sum, s.o.Engine.ETARecord(x.id), pos.Seq, room.Instant(x.ms())))
+	x.buf = shownTo(x.actor, appendStats(x.buf[:0], x.id, &sum, s.o.Engine.ETARecord(x.id), pos.Seq, s.alarmsOf(s.alarms(room.Instant(x.ms()))[x.id], nameOf(sum.Settings, x.id)), room.Instant(x.ms())))
 	x.json(http.StatusOK)
 	return nil
 }
@@ -350,7 +350,7 @@ func (s *Server) answerStats(x *exchange, more func([]byte) []byte) error {
 	b := more(append(x.buf[:0], `{"ok":true`...))
 	b = append(b, `,"stats":`...)
 	if sum, pos, err := s.summary(ctx, x.id); err == nil {
-		b = appendStats(b, x.id, &sum, s.o.Engine.ETARecord(x.id), pos.Seq, room.Instant(x.ms()))
+		b = appendStats(b, x.id, &sum, s.o.Engine.ETARecord(x.id), pos.Seq, s.alarmsOf(s.alarms(room.Instant(x.ms()))[x.id], nameOf(sum.Settings, x.id)), room.Instant(x.ms()))
 	} else {
 		b = append(b, "null"...) // done all the same
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -17,7 +18,8 @@ type metrics struct {
 	refusals *prometheus.CounterVec
 	forwards *prometheus.CounterVec
 	handler  http.Handler
-	known    sync.Map // outcome -> prometheus.Counter, so that counting builds no labels
+	refused  atomic.Int64 // as [Server.Refused] counts
+	known    sync.Map     // outcome -> prometheus.Counter, so that counting builds no labels
 }
 
 // outcome is what a request came to.
@@ -85,8 +87,15 @@ func (m *metrics) observe(x *exchange) {
 	c.(prometheus.Counter).Inc()
 	if x.code != "" {
 		m.refusals.WithLabelValues(x.code).Inc()
+		if (x.status == http.StatusTooManyRequests || x.status == http.StatusServiceUnavailable) && x.code != "queued" {
+			m.refused.Add(1)
+		}
 	}
 }
+
+// Refused is how many requests were refused so far because there were too many, or because they could not be served: 429 and 503, but for
+// the visitors whom a proxy was told to send to the line.
+func (s *Server) Refused() int64 { return s.metrics.refused.Load() }
 
 // method keeps what anybody can invent out of the labels.
 func method(m string) string {

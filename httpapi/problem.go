@@ -11,6 +11,7 @@ import (
 	"qm/access/org"
 	"qm/engine"
 	"qm/engine/room"
+	"qm/notify"
 	"qm/projection"
 )
 
@@ -133,6 +134,13 @@ var Codes = map[string]Verdict{
 	"invalid_cursor":         {http.StatusBadRequest, "cursor is none that was answered here.", 0},
 	"invalid_audit_format":   {http.StatusBadRequest, "format is json, ndjson or csv.", 0},
 
+	// Alerts.
+	"alerts_disabled":   {http.StatusBadRequest, "There is no ALERT_WEBHOOK_URL: nothing can be sent.", 0},
+	"webhook_failed":    {http.StatusBadGateway, "The webhook cannot be reached, or did not answer with success.", 5},
+	"silence_not_found": {http.StatusNotFound, "There is no such silence, or it has ended.", 0},
+	"invalid_rule":      {http.StatusBadRequest, "rule names a rule of GET /api/admin/alerts.", 0},
+	"invalid_for_sec":   {http.StatusBadRequest, "forSec is a whole number from 60 to 2,592,000.", 0},
+
 	// Operators.
 	"nothing_to_change":  {http.StatusBadRequest, "Nothing is left to change.", 0},
 	"conflicting_field":  {http.StatusBadRequest, "Two names of one field disagree.", 0},
@@ -210,6 +218,12 @@ func problemOf(err error) (p *Problem, ok bool) {
 		return refuse("operator_not_found"), true
 	case errors.Is(err, org.ErrNoLink):
 		return refuse("link_not_found"), true
+	case errors.Is(err, org.ErrNoSilence):
+		return refuse("silence_not_found"), true
+	case errors.Is(err, notify.ErrNoAlerts):
+		return refuse("alerts_disabled"), true
+	case errors.Is(err, notify.ErrWebhook):
+		return refuse("webhook_failed"), true
 	case errors.Is(err, org.ErrSelf):
 		return refuse("cannot_revoke_self"), true
 	case errors.Is(err, org.ErrTooMany):

@@ -61,7 +61,8 @@ type Options struct {
 	Book    *org.Book    // the organisation: operators, sessions, links
 	Acts    journal.Acts // what the audit reads
 	Proxies access.Proxies
-	Turns   notify.Turns // nil: EMAIL_NOTIFY is off
+	Turns   notify.Turns  // nil: EMAIL_NOTIFY is off
+	Alerts  notify.Alerts // nil: nothing is watched
 	Log     *slog.Logger
 	Now     func() time.Time // time.Now by default
 
@@ -238,6 +239,8 @@ func (s *Server) routes() []*route {
 		&route{name: "admin.otp", paths: []string{"api:admin/otp"}, post: s.startFactor, delete: s.dropFactor, write: access.Viewer},
 		&route{name: "admin.monitor-token", paths: []string{"api:admin/monitor-token"}, get: s.listMonitors, post: s.mintMonitor, delete: s.revokeMonitors, role: access.Viewer, write: access.Operator},
 		&route{name: "admin.audit", paths: []string{"api:admin/audit"}, get: s.audit, delete: s.forget, role: access.Viewer, write: access.Owner},
+		&route{name: "admin.alerts", paths: []string{"api:admin/alerts"}, get: s.alerts, post: s.testAlerts, role: access.Monitor, write: access.Operator},
+		&route{name: "admin.alerts-silence", paths: []string{"api:admin/alerts/silence"}, post: s.silence, delete: s.endSilence, write: access.Operator},
 		&route{name: "admin.shutdown", paths: []string{"api:admin/shutdown"}, post: s.shutdown, write: access.Owner},
 		&route{name: "admin.rooms", paths: []string{"api:admin/rooms"}, get: s.listRooms, post: s.saveRoom, role: access.Monitor, write: access.Operator},
 		&route{name: "admin.room", paths: []string{"api:admin/rooms/{id}"}, get: s.oneRoom, delete: s.deleteRoom, role: access.Monitor, write: access.Owner},

@@ -11,7 +11,7 @@ import (
 
 // appendStats appends what an operator sees of a room: the live figures of seed 004's listing, and its settings by the names of the
 // writable set.
-func appendStats(b []byte, id string, sum *room.Summary, record engine.ETARecord, seq int64, at room.Instant) []byte {
+func appendStats(b []byte, id string, sum *room.Summary, record engine.ETARecord, seq int64, alarms []byte, at room.Instant) []byte {
 	set := sum.Settings
 	b = append(b, `{"id":"`...)
 	b = append(b, id...)
@@ -74,6 +74,8 @@ func appendStats(b []byte, id string, sum *room.Summary, record engine.ETARecord
 	b = append(b, `,"protection":{"mode":"off"}`...)
 	b = appendText(b, "proxyOrigin", set.ProxyOrigin)
 	b = appendOwnRules(b, set)
+	b = append(append(appendMember(b, "alerts"), '['), alarms...)
+	b = append(b, ']')
 	b = appendSparkline(b, sum, at)
 	return append(b, '}')
 }
@@ -143,6 +145,7 @@ func (s *Server) allStats(ctx context.Context, at room.Instant) ([]roomStats, er
 		return nil, err
 	}
 	list := make([]roomStats, 0, len(ids))
+	alarms := s.alarms(at)
 	for _, id := range ids {
 		sum, pos, err := s.summary(ctx, id)
 		if isNoRoom(err) {
@@ -156,7 +159,7 @@ func (s *Server) allStats(ctx context.Context, at room.Instant) ([]roomStats, er
 			list = append(list, roomStats{id: id, json: appendShut(nil, id, p.Code, Codes[p.Code].Title)})
 			continue
 		}
-		list = append(list, roomStats{id, sum, appendStats(nil, id, &sum, s.o.Engine.ETARecord(id), pos.Seq, at)})
+		list = append(list, roomStats{id, sum, appendStats(nil, id, &sum, s.o.Engine.ETARecord(id), pos.Seq, s.alarmsOf(alarms[id], nameOf(sum.Settings, id)), at)})
 	}
 	for _, r := range s.o.Engine.Health().Rooms {
 		if r.Damaged != "" && !slices.ContainsFunc(list, func(l roomStats) bool { return l.id == r.Room }) {

@@ -103,14 +103,14 @@ func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error)
 	if err := a.openOutbox(ctx, keys, secret); err != nil {
 		return nil, err
 	}
-	collectors := a.engine.Collectors()
+	collectors := append(a.engine.Collectors(), a.out.alerts.Collectors()...)
 	var turns notify.Turns // nil when none are sent
 	if a.out.turns != nil {
 		turns, collectors = a.out.turns, append(collectors, a.out.turns.Collectors()...)
 	}
 	a.web = httpapi.New(httpapi.Options{
 		Engine: a.engine, Keys: keys, Gate: gate, Book: a.book, Acts: a.records, Stop: a.stop, Proxies: c.TrustedProxies.Proxies, Log: log,
-		Collectors: collectors, Turns: turns, Version: version(), Stores: c.Stores(), Warnings: c.Warnings(), Variables: c.Variables(),
+		Collectors: collectors, Turns: turns, Alerts: a.out.alerts, Version: version(), Stores: c.Stores(), Warnings: c.Warnings(), Variables: c.Variables(),
 		PublicURL: c.PublicURL, CookieMaxAgeSec: c.QueueCookieMaxAgeSec, RoomCookieCap: c.RoomCookieCap,
 		JoinLimitPerMin: c.JoinLimitPerMin, CheckLimitPerMin: c.CheckLimitPerMin, StatusLimitPerMin: c.StatusLimitPerMin,
 		Files: openFiles(), SSEMaxTotal: c.SSEMaxTotal, SSEPerIP: c.SSEPerIP, Demo: bool(c.Demo),

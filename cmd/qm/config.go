@@ -14,6 +14,8 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"qm/access"
+	"qm/notify"
+	"qm/notify/alert"
 	"qm/notify/email"
 )
 
@@ -60,6 +62,8 @@ type Config struct {
 	MailFrom    string `env:"MAIL_FROM" show:"yes"`
 
 	AlertWebhookURL      string `env:"ALERT_WEBHOOK_URL"`
+	AlertMailTo          string `env:"ALERT_MAIL_TO"`           // addresses, commas between
+	AlertLimits          string `env:"ALERT_LIMITS" show:"yes"` // see alert.Rules
 	AllowPrivateOutbound Switch `env:"QM_ALLOW_PRIVATE_OUTBOUND"`
 	Demo                 Switch `env:"QM_DEMO"`
 }
@@ -359,6 +363,20 @@ func (c *Config) contradictions(bad map[string]bool) []error {
 			say("SMTP_URL", "and MAIL_FROM do not serve: %v", err)
 		}
 	}
+	if c.AlertMailTo != "" {
+		if _, err := c.alertAddresses(); err != nil {
+			say("ALERT_MAIL_TO", "%v", err)
+		}
+		if c.SMTPURL == "" {
+			say("SMTP_URL", "is needed by ALERT_MAIL_TO")
+		}
+		if c.MailFrom == "" {
+			say("MAIL_FROM", "is needed by ALERT_MAIL_TO")
+		}
+	}
+	if _, err := alert.Rules(c.AlertLimits); err != nil {
+		say("ALERT_LIMITS", "%v", err)
+	}
 	if u := address("ALERT_WEBHOOK_URL", c.AlertWebhookURL, "https", "http"); u != nil && !bool(c.AllowPrivateOutbound) {
 		if u.Scheme != "https" {
 			say("ALERT_WEBHOOK_URL", "has to begin with https://, unless QM_ALLOW_PRIVATE_OUTBOUND=1")
@@ -369,6 +387,29 @@ func (c *Config) contradictions(bad map[string]bool) []error {
 		}
 	}
 	return problems
+}
+
+// mostAlertMails is to how many addresses an alert is mailed.
+const mostAlertMails = 10
+
+// alertAddresses reads ALERT_MAIL_TO.
+func (c *Config) alertAddresses() (list []string, err error) {
+	if c.AlertMailTo == "" {
+		return nil, nil
+	}
+	for text := range strings.SplitSeq(c.AlertMailTo, ",") {
+		to, ok := notify.ParseAddress(strings.TrimSpace(text))
+		if !ok {
+			return nil, errors.New("is no list of e-mail addresses with commas between")
+		}
+		if !slices.Contains(list, to) {
+			list = append(list, to)
+		}
+	}
+	if len(list) > mostAlertMails {
+		return nil, fmt.Errorf("has more than %d addresses", mostAlertMails)
+	}
+	return list, nil
 }
 
 // loopback reports whether a host can be reached from this machine alone.

@@ -48,8 +48,8 @@ func (c *Config) Warnings() []string {
 	if c.TrustedProxies.Everybody() {
 		warn("TRUSTED_PROXIES names all addresses: every client may say where it comes from, and no limit holds. Name your proxies alone.")
 	}
-	if !bool(c.EmailNotify) && c.SMTPURL != "" {
-		warn("SMTP_URL is set, and no mail is sent. Set EMAIL_NOTIFY=1, or unset it.")
+	if !bool(c.EmailNotify) && c.AlertMailTo == "" && c.SMTPURL != "" {
+		warn("SMTP_URL is set, and no mail is sent. Set EMAIL_NOTIFY=1 or ALERT_MAIL_TO, or unset it.")
 	}
 	return w
 }
