@@ -61,6 +61,9 @@ func (s *Server) check(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	if origin := x.r.Header.Get("Origin"); origin != "" && !vouched && !x.head && tagOrigin(sum.Settings, origin) {
+		s.checkins.seen(id, sum.Generation, origin, room.Instant(x.ms()))
+	}
 	seen := s.pageOf(x, id, &sum)
 	if seen != nil && seen.verdict.Scope == scope.Out {
 		return s.answerCheck(x, id, &verdict{pass: true, reason: "out_of_scope", page: seen})

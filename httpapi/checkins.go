@@ -8,7 +8,7 @@ import (
 	"qm/engine/room"
 )
 
-// checkins remembers which connectors asked for a report, for the console's list of them (seed 004, GET /api/verify). It is what this
+// checkins remembers which connectors asked for a report, and on which sites the script tag asked at the door, for the console's list of them (seed 004, GET /api/verify). It is what this
 // process saw since it started: a hint for an operator, not worth a write for each report. Everybody may ask for a report, so what it
 // keeps of a room is bounded, and those who showed no key never push out those who did.
 type checkins struct {
@@ -63,6 +63,30 @@ func (c *checkins) note(r *report, generation uint32, now room.Instant) {
 	known := &of.list[i]
 	known.version, known.last, known.failing = r.install.version, max(now, known.last), r.failing()
 	known.count++
+}
+
+// seen remembers that a page of a site asked at the door by the script tag, which browsers name by its origin. It is the sign that the tag is in
+// place; whether all is well with it only a report says.
+func (c *checkins) seen(id string, generation uint32, origin string, now room.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rooms == nil {
+		c.rooms = make(map[string]*roomCheckins)
+	}
+	of := c.rooms[id]
+	if of == nil || of.generation != generation {
+		of = &roomCheckins{generation: generation}
+		c.rooms[id] = of
+	}
+	in := install{connector: "snippet", origin: origin}
+	i := slices.IndexFunc(of.list, func(known checkin) bool { return known.same(&in) })
+	if i < 0 {
+		of.makeRoom(false)
+		i = len(of.list)
+		of.list = append(of.list, checkin{connector: in.connector, origin: origin, first: now})
+	}
+	of.list[i].last = max(now, of.list[i].last)
+	of.list[i].count++
 }
 
 // makeRoom forgets the one of a kind that was seen least lately, where there are as many as are kept.

@@ -249,3 +249,35 @@ func TestCheckinsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// A page of the site that asks at the door shows that the script tag is in place; a page of somebody else, or a connector, does not.
+func TestTheTagIsSeen(t *testing.T) {
+	onEachStore(t, func(w *world) {
+		w.room("rm1", 60, `,"returnOrigins":["https://www.shop.example"]`)
+		op := w.operator()
+		list := func() []any {
+			seen, _ := op.get("/api/admin/rooms/rm1/connectors").want(w.T, 200, "").json["connectors"].([]any)
+			return seen
+		}
+		b := w.browser("198.51.100.1")
+		for _, origin := range []string{"", "https://elsewhere.example"} {
+			b.headers["Origin"] = origin
+			b.get("/api/v1/check?roomId=rm1").want(w.T, 200, "")
+		}
+		if got := list(); len(got) != 0 {
+			w.Fatalf("nobody of the site has asked, and the console has %v", got)
+		}
+		b.headers["Origin"] = "https://shop.example"
+		for range 2 {
+			b.get("/api/v1/check?roomId=rm1").want(w.T, 200, "")
+		}
+		b.raw("HEAD", "/api/v1/check?roomId=rm1")
+		got := list()
+		if len(got) != 1 {
+			w.Fatalf("the console has %v", got)
+		}
+		if c := got[0].(map[string]any); c["connector"] != "snippet" || c["origin"] != "https://shop.example" || c["count"] != 2.0 || c["ok"] != true || c["version"] != nil {
+			w.Errorf("the console has %v", c)
+		}
+	})
+}

@@ -59,6 +59,9 @@ func newOffice(t *testing.T, rooms ...frame) *office {
 		http.SetCookie(w, &http.Cookie{Name: "qm_console", Value: "s", Path: "/api/admin", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		answer(w, 200, frame{"ok": true, "name": "admin key", "role": "owner", "expiresInSec": 43200})
 	})
+	mux.HandleFunc("GET /api/v1/connectors", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, 200, frame{"connectors": []frame{}})
+	})
 	mux.HandleFunc("/api/admin/", o.admin)
 	o.Server = httptest.NewServer(mux)
 	t.Cleanup(func() {
@@ -93,6 +96,8 @@ func (o *office) admin(w http.ResponseWriter, r *http.Request) {
 		answer(w, 200, frame{"ok": true, "name": "admin key", "role": "owner", "session": true})
 	case r.Method == http.MethodGet && path == "/rooms":
 		answer(w, 200, frame{"rooms": o.rooms})
+	case strings.HasSuffix(path, "/connectors"):
+		answer(w, 200, frame{"roomId": "spring", "connectors": []frame{}, "since": time.Now().UnixMilli()})
 	case path == "/metrics":
 		answer(w, 200, o.history(time.Now().Truncate(time.Minute)))
 	case path == "/audit":
@@ -231,7 +236,7 @@ func TestConsoleFirstRun(t *testing.T) {
 		chromedp.SendKeys(chromedp.CSS("#name"), "Spring drop"),
 		chromedp.SendKeys(chromedp.CSS("#targetUrl"), "https://shop.example/\r"),
 	)
-	b.await(`location.hash === "#/rooms/spring" && document.querySelector("h1").textContent === "Spring drop"`)
+	b.await(`location.hash === "#/rooms/spring/install" && document.querySelector("h1").textContent === "Spring drop"`)
 	b.await(`document.querySelector('a[href="/w/spring"]').textContent === location.origin + "/w/spring"`)
 	if got, want := o.last(), `POST /rooms {"id":"spring","name":"Spring drop","ratePerMinute":60,"targetUrl":"https://shop.example/"}`; got != want {
 		t.Errorf("did %s, want %s", got, want)

@@ -24,7 +24,7 @@ export function page() {
         button.disabled = true;
         try {
           learn(await api("POST", "/rooms", body));
-          location.hash = "#/rooms/" + encodeURIComponent(body.id);
+          location.hash = `#/rooms/${encodeURIComponent(body.id)}/install`;
         } catch (e) {
           fail(out, e);
           const wrong = form.elements[e.field] || [id, name, target].map((f) => f.input).find((i) => e.code?.includes(i.name === "targetUrl" ? "target" : i.name));
