@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -34,12 +35,20 @@ func (s *Server) waitingPage(x *exchange) error {
 	}
 	f := &x.frame
 	found, dead, err := s.seat(x, f, &page)
+	plain, _, _ := x.query(plainParam)
+	if err == nil && !found && plain == "" && sum.Settings.Protection.Scores() && sum.Mode != room.Bypass {
+		// The page's script asks for the place, and says what it sees; where none runs, the page asks again by itself.
+		s.client(x)
+		page.Stamp = s.o.Keys.Stamp(id, x.network.Append(nil), x.now)
+		page.RefreshURL = withQuery(x.r.URL, plainParam, "1")
+		return s.page(x, http.StatusOK, page)
+	}
 	if err == nil && !found {
 		if err := s.allowNetwork(x, s.joins, x.network); err != nil {
 			return err
 		}
 		// The dead token goes along: what is filed against it follows the visitor to the new place (seed 004, Visitor).
-		err = s.take(x, id, dead, x.wanted(), func() error { return nil })
+		err = s.take(x, id, dead, x.wanted(), knock{plain: plain != ""}, func() error { return nil })
 	}
 	if err != nil {
 		return s.retryPage(x, page, err)
@@ -53,6 +62,16 @@ func (s *Server) waitingPage(x *exchange) error {
 		page.MailTo = f.told.EmailMasked
 	}
 	return s.page(x, http.StatusOK, page)
+}
+
+// plainParam marks the second look of a page whose script did not run (contract.md 9).
+const plainParam = "plain"
+
+// withQuery is the path of u with a parameter set.
+func withQuery(u *url.URL, name, value string) string {
+	q := u.Query()
+	q.Set(name, value)
+	return u.EscapedPath() + "?" + q.Encode()
 }
 
 // seat finds the place that the browser holds already, and leaves it in f. A place known to have lapsed is none, and the page says why

@@ -9,6 +9,7 @@ import (
 
 	"qm/access"
 	"qm/access/org"
+	"qm/access/token"
 	"qm/engine"
 	"qm/engine/room"
 	"qm/notify"
@@ -23,6 +24,7 @@ type Problem struct {
 	Detail string // in place of the code's title, "" for the title
 	After  int    // Retry-After in seconds where the code's own does not fit; 0: the code's own
 	Allow  string // Allow header of a 405
+	Work   string // the stamp that a proof of work is asked about, "" for none (package access/token)
 }
 
 func (p *Problem) Error() string {
@@ -282,6 +284,11 @@ func (p *Problem) write(x *exchange) {
 	if p.Field != "" {
 		b = append(b, `,"field":`...)
 		b = appendString(b, p.Field)
+	}
+	if p.Work != "" {
+		b = appendString(append(b, `,"work":{"stamp":`...), p.Work)
+		b = appendInt(b, "parts", token.WorkParts)
+		b = append(appendInt(b, "bits", token.WorkBits), '}')
 	}
 	b = append(b, '}')
 	x.buf = b

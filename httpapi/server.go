@@ -80,6 +80,8 @@ type Options struct {
 	CheckLimitPerMin  int
 	StatusLimitPerMin int
 
+	Centres access.Networks // networks of data centres, for rooms with protection
+
 	Files       int // how many files this process may open, which the ceiling of connections follows; 0: unknown
 	SSEMaxTotal int // streams in all, 50,000 by default, or as many as fit below the ceiling
 	SSEPerIP    int // streams a client, 64 by default
@@ -107,6 +109,7 @@ type Server struct {
 	openLogged   atomic.Int64  // when a visitor served undecided was last logged, in epoch seconds
 	noRoom       counter       // checks of unknown rooms, which fail open
 	scopes       sync.Map      // room id -> *roomScope, of rooms with rules
+	door         *door
 	checkins     checkins      // the connectors that asked for a report
 	telling      chan struct{} // full while a journal is put in words
 	storyTime    time.Duration // how long that may take
@@ -146,6 +149,7 @@ func New(o Options) *Server {
 		telling:   make(chan struct{}, 1),
 		storyTime: storyTime,
 	}
+	s.door = newDoor(o.Keys, o.Centres, s.started)
 	s.refreshAfter = token.RefreshAfter(o.Keys.MaxAge(), time.Duration(o.CookieMaxAgeSec)*time.Second)
 	var most int
 	s.ceiling, most = ceilingOf(o.Files, o.SSEMaxTotal)
@@ -256,6 +260,7 @@ func (s *Server) routes() []*route {
 		&route{name: "admin.preview", paths: []string{"api:admin/rooms/{id}/preview"}, get: s.preview, role: access.Viewer},
 		&route{name: "admin.metrics", paths: []string{"api:admin/metrics"}, get: s.roomMetrics, role: access.Monitor},
 		&route{name: "admin.reports", paths: []string{"api:admin/reports"}, get: s.reports, role: access.Monitor},
+		&route{name: "admin.security", paths: []string{"api:admin/security"}, get: s.security, role: access.Monitor},
 		&route{name: "admin.targeting", paths: []string{"api:admin/rooms/{id}/targeting"}, get: s.adminTargeting, role: access.Viewer},
 		// Pages
 		&route{name: "waiting", paths: []string{"/w/{id}"}, get: s.waitingPage, page: true},

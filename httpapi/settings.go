@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"qm/access/score"
 	"qm/engine/room"
 	"qm/web"
 )
@@ -55,7 +56,7 @@ func readChange(o object, set *room.Settings, now time.Time) (change, error) {
 	r.autotune(&set.Autotune)
 	r.autoActivate(&set.AutoActivate)
 	r.openings(&set.Openings, now)
-	r.unavailable()
+	r.protection(set)
 	c.named = r.named > 0
 	r.state(&c.mode)
 	c.opens = r.opening(&c.opensAt, now)
@@ -339,26 +340,63 @@ func isColour(s string) bool {
 	return true
 }
 
-// unavailable refuses settings that nothing here acts on yet: stored, they would be a promise that nobody keeps.
-// What says "off" is taken, so that a room can be written back as it was read.
-func (r *reader) unavailable() {
-	const name = "protection"
-	raw, ok := r.find(name)
-	if !ok || isNull(raw) {
+// protection reads what a room does with scores at its door (seed 004). threshold, holdScore and work are additions to the seed's mode.
+// A proof of work halves a score, so a threshold above 50 is what keeps its promise.
+func (r *reader) protection(set *room.Settings) {
+	const name, code = "protection", "invalid_protection"
+	raw, ok := r.setting(name)
+	if !ok {
 		return
 	}
 	o, err := parseObject(raw)
 	if err != nil {
-		r.fail("invalid_protection", name)
+		r.fail(code, name)
 		return
 	}
-	mode, _, err := o.text("mode", "invalid_protection")
-	switch {
-	case err != nil || mode != "off" && mode != "monitor" && mode != "enforce":
-		r.fail("invalid_protection", name)
-	case mode != "off":
-		r.fail("not_available", name)
+	if err := o.only("mode", "threshold", "holdScore", "work"); err != nil {
+		r.fail("unknown_field", name)
+		return
 	}
+	next, hold := room.Protection{Threshold: room.DefaultThreshold}, set.HoldScore
+	inner := reader{o: o}
+	inner.number("threshold", code, &next.Threshold, 51, score.Max)
+	inner.number("holdScore", code, &hold, 1, score.Max)
+	inner.flag("work", code, &next.Work)
+	mode, _, err := o.text("mode", code)
+	switch {
+	case inner.err != nil || err != nil:
+		r.fail(code, name)
+	case mode == "off":
+		set.Protection, set.HoldScore = room.Protection{}, hold
+	case mode == "monitor" || mode == "enforce":
+		next.Mode = mode
+		set.Protection, set.HoldScore = next, hold
+	default:
+		r.fail(code, name)
+	}
+}
+
+func (r *reader) flag(name, code string, to *bool) {
+	raw, ok := r.setting(name)
+	switch {
+	case !ok:
+	case string(raw) == "true" || string(raw) == "false":
+		*to = raw[0] == 't'
+	default:
+		r.fail(code, name)
+	}
+}
+
+// appendProtection appends it as it is taken.
+func appendProtection(b []byte, set *room.Settings) []byte {
+	p := set.Protection
+	b = appendString(append(appendMember(b, "protection"), `{"mode":`...), modeOf(p))
+	if p.Scores() {
+		b = appendInt(b, "threshold", p.RefusesFrom())
+		b = appendInt(b, "holdScore", set.HoldScore)
+		b = appendBool(b, "work", p.Work)
+	}
+	return append(b, '}')
 }
 
 func (r *reader) state(to *room.Mode) {

@@ -71,7 +71,7 @@ func appendStats(b []byte, id string, sum *room.Summary, record engine.ETARecord
 		b = appendStrings(b, "tagOrigins", set.TagOrigins)
 	}
 	b = appendStrings(b, "urlPatterns", set.URLPatterns)
-	b = append(b, `,"protection":{"mode":"off"}`...)
+	b = appendProtection(b, set)
 	b = appendText(b, "proxyOrigin", set.ProxyOrigin)
 	b = appendOwnRules(b, set)
 	b = append(append(appendMember(b, "alerts"), '['), alarms...)

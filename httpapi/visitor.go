@@ -43,21 +43,34 @@ func (s *Server) join(x *exchange) error {
 	}
 	// What the room's policy refuses is stripped, not an error; so is what is no text (seed 004, GET /w/:roomId).
 	wanted, _, _ := body.text(returnParam, "invalid_field")
-	return s.take(x, id, shown, wanted, func() error {
+	k, err := knockOf(body)
+	if err != nil {
+		return err
+	}
+	return s.take(x, id, shown, wanted, k, func() error {
 		x.json(http.StatusOK)
 		return nil
 	})
 }
 
-// take takes a place for the browser of x, which shows a token ("" for none) beside its cookies and wants to be brought back to an
-// address ("" for none). It sets the cookies, leaves the frame in x.frame and its JSON in x.buf, and answers by calling answer.
-func (s *Server) take(x *exchange, id, shown, wanted string, answer func() error) error {
+// take takes a place for the browser of x, which shows a token ("" for none) beside its cookies, wants to be brought back to an
+// address ("" for none), and knocks at the door of a room with protection. It sets the cookies, leaves the frame in x.frame and its JSON in x.buf, and answers by calling answer.
+func (s *Server) take(x *exchange, id, shown, wanted string, k knock, answer func() error) error {
 	ctx := x.r.Context()
 	session, err := s.session(x, id, shown)
 	if err != nil {
 		return err
 	}
-	a, err := s.o.Engine.Join(ctx, id, session, prefixOf(x.addr), 0)
+	sum, _, err := s.summary(ctx, id)
+	if err != nil {
+		return err
+	}
+	judged := s.knocks(x, id, &sum, shown, k)
+	a, err := s.o.Engine.Join(ctx, id, session, prefixOf(x.addr), judged.Score)
+	if errors.Is(err, room.ErrBlocked) {
+		s.door.note(id, sum.Generation, &judged, judged.came(sum.Settings, true), room.Place{}, x.now)
+		return s.door.blocked(x, id, sum.Settings)
+	}
 	if err != nil {
 		if errors.Is(err, engine.ErrStorage) || errors.Is(err, context.DeadlineExceeded) {
 			// It may have been committed after all: a retry with this session finds it (architecture.md, The actor).
@@ -67,6 +80,9 @@ func (s *Server) take(x *exchange, id, shown, wanted string, answer func() error
 	}
 	if a.Summary.Mode == room.Bypass {
 		s.o.Engine.Arrived(id, a.Summary, prefixOf(x.addr))
+	}
+	if judged.scored && a.Fresh {
+		s.door.note(id, a.Summary.Generation, &judged, judged.came(a.Summary.Settings, false), a.Place, x.now)
 	}
 	f := &x.frame
 	*f = frame{sum: *a.Summary, place: a.Place, wanted: wanted}

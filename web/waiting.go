@@ -42,6 +42,9 @@ type WaitingPage struct {
 	RefreshURL string
 	// PollSeconds is the polling cadence, 5 when zero.
 	PollSeconds int
+	// Stamp is what the page shows when it asks for a place in a room with
+	// protection (package access/token), "" where nobody is judged.
+	Stamp string
 	// Mail: the server mails visitors whose turn comes, so there is a box for an
 	// address. It can be used when join has stated what is held; MailTo is what is
 	// known of that at the first paint, an address as its owner may see it.
@@ -125,6 +128,7 @@ type waitingConfig struct {
 	PollSeconds int            `json:"pollSeconds"`
 	Drawn       bool           `json:"drawn,omitempty"`
 	Retry       bool           `json:"retry,omitempty"`
+	Stamp       string         `json:"stamp,omitempty"`
 	Words       words          `json:"words"`
 }
 
@@ -223,7 +227,7 @@ func newWaitingView(p WaitingPage) waitingView {
 			Message: p.Branding.Message, MessageAt: millis(p.Branding.MessageAt),
 		},
 		Lapsed: p.Lapsed, Ref: p.Ref, ReturnURL: p.ReturnURL, SiteURL: p.SiteURL, PollSeconds: p.PollSeconds,
-		Drawn: p.Drawn, Retry: p.Retry, Words: v.words.page(),
+		Drawn: p.Drawn, Retry: p.Retry, Stamp: p.Stamp, Words: v.words.page(),
 	}
 	if v.MailHead = v.Say("mailme"); p.MailTo != "" {
 		v.MailHead = v.Say("mailme.on", "email", p.MailTo)

@@ -57,6 +57,7 @@ type keys struct {
 	legacy  macs
 	purpose [purposes]macs
 	short   []byte // of the short codes
+	stamp   []byte // of the stamps of pages
 	box     cipher.AEAD
 }
 
@@ -100,6 +101,9 @@ func derive(secret string) (*keys, error) {
 	ks := &keys{kid: hex.EncodeToString(kid)}
 	if ks.short, err = hkdf.Key(sha256.New, []byte(secret), nil, "qm:short-code", 32); err != nil {
 		return nil, fmt.Errorf("token: derive the key of short codes: %w", err)
+	}
+	if ks.stamp, err = hkdf.Key(sha256.New, []byte(secret), nil, "qm:stamp", 32); err != nil {
+		return nil, fmt.Errorf("token: derive the key of stamps: %w", err)
 	}
 	ks.legacy.keyed([]byte(secret))
 	if ks.box, err = box(secret); err != nil {

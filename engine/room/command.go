@@ -134,10 +134,11 @@ const (
 	ErrQueueIdentityLimit    Refusal = "queue_identity_limit"
 	ErrPrequeueIdentityLimit Refusal = "prequeue_identity_limit"
 	ErrPrequeueFull          Refusal = "prequeue_full"
-	ErrTicketNotFound        Refusal = "ticket_not_found"  // eject of a ticket that is not live
-	ErrNotPassed             Refusal = "not_passed"        // enter without a live pass or door session
-	ErrNotOwner              Refusal = "not_owner"         // enter without proof that the place is theirs
-	ErrCodeSpent             Refusal = "code_spent"        // enter with a hand-over code that was used
+	ErrTicketNotFound        Refusal = "ticket_not_found" // eject of a ticket that is not live
+	ErrNotPassed             Refusal = "not_passed"       // enter without a live pass or door session
+	ErrNotOwner              Refusal = "not_owner"        // enter without proof that the place is theirs
+	ErrCodeSpent             Refusal = "code_spent"       // enter with a hand-over code that was used
+	ErrBlocked               Refusal = "blocked_by_protection"
 	ErrRoomIdle              Refusal = "room_idle"         // a closed room takes no joins (seed 000)
 	ErrRoomFull              Refusal = "room_full"         // the generation has run out of ticket numbers
 	ErrInvalidOpensAt        Refusal = "invalid_opens_at"  // not in the future

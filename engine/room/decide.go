@@ -89,6 +89,8 @@ func (s *State) decideTakePlace(c TakePlace, now Instant) ([]Event, error) {
 	switch {
 	case s.mode == Idle:
 		return nil, ErrRoomIdle
+	case s.settings.Protection.Refuses(c.Score):
+		return nil, ErrBlocked
 	case s.opensAt != 0:
 		if s.entries.Len() >= MaxEntries || Ticket(s.lastHandle) == MaxTicket {
 			return nil, ErrPrequeueFull

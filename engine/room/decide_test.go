@@ -511,3 +511,31 @@ func TestARoomIsMadeWithItsDrop(t *testing.T) {
 	d.kinds(DrawNow{Secret: Digest{1}}, "draw")
 	d.compare()
 }
+
+// Protection in enforce mode refuses from its threshold on, the pre-queue too; whoever has a place keeps it, whatever they score later.
+func TestProtectionRefusesAtTheDoor(t *testing.T) {
+	for _, c := range []struct {
+		protection Protection
+		score      uint8
+		refused    bool
+	}{
+		{Protection{}, 100, false}, {Protection{Mode: "monitor", Threshold: 60}, 100, false}, {Protection{Mode: "enforce"}, 79, false},
+		{Protection{Mode: "enforce"}, 80, true}, {Protection{Mode: "enforce", Threshold: 95}, 94, false}, {Protection{Mode: "enforce", Threshold: 95}, 255, true},
+	} {
+		for _, before := range []bool{false, true} {
+			d := newRoom(t, func(s *Settings) { s.Protection = c.protection })
+			if before {
+				d.drop(60_000, 1)
+			}
+			who := d.arrival(7)
+			who.Score = c.score
+			if c.refused {
+				d.refused(who, ErrBlocked)
+				who.Score = 0
+			}
+			d.must(who)
+			who.Score = 100
+			d.kinds(who, "") // no event: the place is there
+		}
+	}
+}

@@ -44,9 +44,28 @@ type Settings struct {
 // Protection is what a room does with scores at its door (seed 004, protection; domain.md rule 10).
 type Protection struct {
 	Mode      string `json:"mode"`                // "off" (as is ""), "monitor" or "enforce"
-	Threshold int64  `json:"threshold,omitempty"` // enforce: refused from this score on, 1 to 100
+	Threshold int64  `json:"threshold,omitempty"` // enforce: refused from this score on, 1 to 100; 0 is DefaultThreshold
 	Work      bool   `json:"work,omitempty"`      // enforce: a proof of work takes the place of the refusal
 }
+
+// DefaultThreshold is the score from which on a room in enforce mode refuses, where nothing else is set.
+const DefaultThreshold = 80
+
+// RefusesFrom is the score from which on a room refuses in enforce mode.
+func (p Protection) RefusesFrom() int64 {
+	if p.Threshold == 0 {
+		return DefaultThreshold
+	}
+	return p.Threshold
+}
+
+// Refuses says whether nobody with this score gets a place (seed 004, blocked_by_protection).
+func (p Protection) Refuses(score uint8) bool {
+	return p.Mode == "enforce" && int64(score) >= p.RefusesFrom()
+}
+
+// Scores says whether anybody is scored at all.
+func (p Protection) Scores() bool { return p.Mode == "enforce" || p.Monitor() }
 
 // Monitor says whether scores are counted and nothing else follows from them.
 func (p Protection) Monitor() bool { return p.Mode == "monitor" }

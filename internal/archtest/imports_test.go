@@ -27,6 +27,7 @@ var layers = []layer{
 	{name: "engine/room", ours: none, libraries: []string{"github.com/oklog/ulid/v2"}},
 	{name: "journal", ours: none, libraries: []string{"github.com/oklog/ulid/v2"}},
 	{name: "access/token", ours: none, libraries: []string{"github.com/oklog/ulid/v2"}},
+	{name: "access/score", ours: none, libraries: none},
 	{name: "access/scope", ours: none, libraries: []string{"golang.org/x/net/idna"}},
 	{name: "access/org", ours: []string{"journal"}, libraries: []string{"github.com/oklog/ulid/v2"}},
 	{name: "projection", ours: []string{"engine/room", "journal"}},
