@@ -43,7 +43,8 @@ type WaitingPage struct {
 	// PollSeconds is the polling cadence, 5 when zero.
 	PollSeconds int
 	// Stamp is what the page shows when it asks for a place in a room with
-	// protection (package access/token), "" where nobody is judged.
+	// protection (package access/token), "" where nobody is judged. Its script
+	// then adds what waiting-door.js says of the browser.
 	Stamp string
 	// Mail: the server mails visitors whose turn comes, so there is a box for an
 	// address. It can be used when join has stated what is held; MailTo is what is
@@ -129,6 +130,7 @@ type waitingConfig struct {
 	Drawn       bool           `json:"drawn,omitempty"`
 	Retry       bool           `json:"retry,omitempty"`
 	Stamp       string         `json:"stamp,omitempty"`
+	WorkURL     string         `json:"workUrl,omitempty"`
 	Words       words          `json:"words"`
 }
 
@@ -228,6 +230,9 @@ func newWaitingView(p WaitingPage) waitingView {
 		},
 		Lapsed: p.Lapsed, Ref: p.Ref, ReturnURL: p.ReturnURL, SiteURL: p.SiteURL, PollSeconds: p.PollSeconds,
 		Drawn: p.Drawn, Retry: p.Retry, Stamp: p.Stamp, Words: v.words.page(),
+	}
+	if p.Stamp != "" {
+		v.Config.WorkURL = v.Asset("waiting-work.js")
 	}
 	if v.MailHead = v.Say("mailme"); p.MailTo != "" {
 		v.MailHead = v.Say("mailme.on", "email", p.MailTo)

@@ -398,7 +398,7 @@ function refused({ status, data, after }, step) {
       finish("gone");
       return soon(join, Math.max(after, jitter(30_000))); // it may be made again
     case "blocked_by_protection":
-      return finish("refused");
+      return data.work && !knock.work ? earn(data.work) : finish("refused");
     case "queue_identity_limit":
     case "prequeue_identity_limit":
       finish("toomany");
@@ -435,16 +435,38 @@ function rejoin(spread = 300) {
   soon(join, lapses > 3 ? backoff(10_000) : Math.random() * spread);
 }
 
+// What a room with protection is told beside: that this page is the server's, and what it says of the browser.
+let knock = {};
+const doorway = cfg.stamp && import("./waiting-door.js").then(
+  (module) => {
+    knock = { stamp: cfg.stamp, marks: module.marks() };
+    return module;
+  },
+  () => (knock = { stamp: cfg.stamp }), // not reached: what is not known is not said
+);
+async function earn(asked) {
+  const mine = run;
+  try {
+    const work = await (await doorway).work(cfg.workUrl, asked);
+    knock = { ...knock, stamp: asked.stamp, work };
+  } catch {
+    return mine === run && finish("refused");
+  }
+  if (mine === run) join();
+}
+
 async function join() {
   const mine = ++run;
   let answer;
   try {
-    answer = await call("/join", { roomId, ...(place.token && { token: place.token }), ...(cfg.returnUrl && { qm_return: cfg.returnUrl }) });
+    await doorway;
+    answer = await call("/join", { roomId, ...knock, ...(place.token && { token: place.token }), ...(cfg.returnUrl && { qm_return: cfg.returnUrl }) });
   } catch {
     return mine === run && trip("reconnecting", join);
   }
   if (mine !== run) return;
   if (!answer.data?.state) return refused(answer, join);
+  delete knock.work; // it is good for one place
   fails = 0;
   hold(answer.data.token);
   mailed(answer.data.notify);

@@ -76,14 +76,15 @@ func Worked(stamp, work string) bool {
 		return false
 	}
 	for i, n := range parts {
-		if n == "" || len(n) > 8 || !worked(stamp, i, n) {
+		if n == "" || len(n) > 8 || !WorkedPart(stamp, i, n) {
 			return false
 		}
 	}
 	return true
 }
 
-func worked(stamp string, part int, n string) bool {
+// WorkedPart reports whether n is the number of one part of it.
+func WorkedPart(stamp string, part int, n string) bool {
 	sum := sha256.Sum256([]byte(stamp + "." + strconv.Itoa(part) + "." + n))
 	return bits.LeadingZeros32(binary.BigEndian.Uint32(sum[:])) >= WorkBits
 }

@@ -14,7 +14,7 @@ func work(stamp string) string {
 	for i := range parts {
 		for n := range uint64(1 << 40) {
 			parts[i] = strconv.FormatUint(n, 36)
-			if worked(stamp, i, parts[i]) {
+			if WorkedPart(stamp, i, parts[i]) {
 				break
 			}
 		}
