@@ -1,9 +1,11 @@
 // What the page says of its browser at the door of a room with protection, and
 // how it earns its way in. Loaded only where the server asked for it.
 
+import { cfg } from "./waiting-words.js";
+
 // marks names what speaks for a program behind the page, as package
 // access/score knows it. What cannot be asked says nothing.
-export function marks() {
+function marks() {
   const agent = navigator.userAgent;
   const chrome = /Chrome\//.test(agent) && !/; wv\)/.test(agent);
   const phone = /Mobile|Android/.test(agent);
@@ -14,17 +16,19 @@ export function marks() {
   return found.join(",");
 }
 
-// work finds the proof of work about a stamp, beside the page, so that the page
-// stays alive. It resolves to the text that the server takes.
-export function work(script, { stamp, parts, bits }) {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(script);
-    const over = (then) => (event) => {
-      worker.terminate();
-      then(event.data ?? event);
-    };
-    worker.onmessage = over(resolve);
-    worker.onerror = over(reject);
-    worker.postMessage({ stamp, parts, bits });
-  });
+// open adds to knock what join is told beside the place. It returns what earns a
+// way in: that adds the proof of work about what the server asks, found beside
+// the page, so that the page stays alive.
+export function open(knock) {
+  knock.marks = marks();
+  return ({ stamp, parts, bits }) =>
+    new Promise((resolve, reject) => {
+      const worker = new Worker(cfg.workUrl);
+      worker.onerror = reject;
+      worker.onmessage = ({ data }) => {
+        worker.terminate();
+        resolve(Object.assign(knock, { stamp, work: data }));
+      };
+      worker.postMessage({ stamp, parts, bits });
+    });
 }

@@ -343,7 +343,6 @@ const api = base + "/api/v1";
 async function call(route, body) {
   const answer = await fetch(api + route, {
     cache: "no-store",
-    credentials: "same-origin",
     signal: AbortSignal.timeout?.(10_000),
     ...(body && { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
   });
@@ -398,7 +397,8 @@ function refused({ status, data, after }, step) {
       finish("gone");
       return soon(join, Math.max(after, jitter(30_000))); // it may be made again
     case "blocked_by_protection":
-      return data.work && !knock.work ? earn(data.work) : finish("refused");
+      if (!doorway || knock.work) return finish("refused");
+      return doorway.then((earn) => earn(data.work)).then(join, () => finish("refused"));
     case "queue_identity_limit":
     case "prequeue_identity_limit":
       finish("toomany");
@@ -435,32 +435,16 @@ function rejoin(spread = 300) {
   soon(join, lapses > 3 ? backoff(10_000) : Math.random() * spread);
 }
 
-// What a room with protection is told beside: that this page is the server's, and what it says of the browser.
-let knock = {};
-const doorway = cfg.stamp && import("./waiting-door.js").then(
-  (module) => {
-    knock = { stamp: cfg.stamp, marks: module.marks() };
-    return module;
-  },
-  () => (knock = { stamp: cfg.stamp }), // not reached: what is not known is not said
-);
-async function earn(asked) {
-  const mine = run;
-  try {
-    const work = await (await doorway).work(cfg.workUrl, asked);
-    knock = { ...knock, stamp: asked.stamp, work };
-  } catch {
-    return mine === run && finish("refused");
-  }
-  if (mine === run) join();
-}
+// What a room with protection is told beside. The module fills it in; where it is not reached, what is not known is not said.
+const knock = { stamp: cfg.stamp };
+const doorway = cfg.stamp && import("./waiting-door.js").then(({ open }) => open(knock), () => {});
 
 async function join() {
   const mine = ++run;
   let answer;
   try {
     await doorway;
-    answer = await call("/join", { roomId, ...knock, ...(place.token && { token: place.token }), ...(cfg.returnUrl && { qm_return: cfg.returnUrl }) });
+    answer = await call("/join", { roomId, ...knock, token: place.token, qm_return: cfg.returnUrl });
   } catch {
     return mine === run && trip("reconnecting", join);
   }
@@ -577,7 +561,7 @@ setInterval(() => {
   else if (frame || fate) render();
 }, 1000);
 
-$("again").addEventListener("click", (event) => {
+$("again").onclick = (event) => {
   event.preventDefault();
   fate = "";
   frame = null;
@@ -585,27 +569,29 @@ $("again").addEventListener("click", (event) => {
   fails = rejoins = 0;
   render();
   join();
-});
-$("go").addEventListener("click", (event) => {
+};
+$("go").onclick = (event) => {
   if (!frame?.passed) return; // a link to the site
   event.preventDefault();
   clearTimeout(moving);
   move();
-});
-$("leave").addEventListener("click", () => {
+};
+const ask = $("ask");
+const askText = $("askText");
+$("leave").onclick = () => {
   const n = frame?.position;
-  text($("askText"), n ? say("leave.place", { n: number(n) }) : say("leave.any"));
-  $("ask").showModal();
-});
-$("ask").addEventListener("close", async () => {
-  if ($("ask").returnValue !== "leave") return;
-  $("ask").returnValue = "";
-  const { status } = await call("/leave", { roomId, ...(place.token && { token: place.token }) }).catch(() => ({}));
+  text(askText, n ? say("leave.place", { n: number(n) }) : say("leave.any"));
+  ask.showModal();
+};
+ask.addEventListener("close", async () => {
+  if (ask.returnValue !== "leave") return;
+  ask.returnValue = "";
+  const { status } = await call("/leave", { roomId, token: place.token }).catch(() => ({}));
   if (status === 200 || status === 401) finish("left");
   else if (status === 404) finish("gone");
-  else if (!fate && !frame?.passed && !$("ask").open) {
-    text($("askText"), say("leave.failed"));
-    $("ask").showModal();
+  else if (!fate && !frame?.passed && !ask.open) {
+    text(askText, say("leave.failed"));
+    ask.showModal();
   }
 });
 
@@ -619,7 +605,7 @@ function mailed(statement) {
   box.classList.remove("none");
   showMail?.(held);
 }
-const post = (email) => call("/notify", { roomId, ...(place.token && { token: place.token }), email });
+const post = (email) => call("/notify", { roomId, token: place.token, email });
 box?.addEventListener("toggle", async () => {
   if (showMail || !box.open) return;
   showMail = () => {}; // under way
