@@ -71,3 +71,14 @@ func (n Network) Around() Network {
 	}
 	return Network{n.prefix >> 16 << 16, n.family}
 }
+
+// String says how many there are, "" for none.
+func (n Networks) String() string {
+	switch len(n.all) {
+	case 0:
+		return ""
+	case 1:
+		return "1 network"
+	}
+	return fmt.Sprintf("%d networks", len(n.all))
+}

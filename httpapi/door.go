@@ -140,6 +140,13 @@ func (s *Server) knocks(x *exchange, id string, sum *room.Summary, shown string,
 	return s.door.judge(x, id, sum.Settings, k, s.secure(x.r), s.replays(x, id, shown))
 }
 
+// judged counts what somebody's knock came to. The place is zero when none was given.
+func (s *Server) judged(id string, sum *room.Summary, j *judgement, blocked bool, place room.Place, at time.Time) {
+	verdict := j.came(sum.Settings, blocked)
+	s.door.note(id, sum.Generation, j, verdict, place, at)
+	s.metrics.doors.WithLabelValues(verdict).Inc()
+}
+
 // replays reports whether the token that a browser shows names a living place that is not its own.
 func (s *Server) replays(x *exchange, id, shown string) bool {
 	if shown == "" {
@@ -204,12 +211,12 @@ type record struct {
 	verdicts   map[string]int64
 	scores     [10]int64 // how many of 0 to 9, 10 to 19 and so on; the last has 100, too
 	reasons    map[string]int64
-	recent     []judged // a ring
+	recent     []knocked // a ring
 	next       int
 }
 
-// judged is one of a room's latest. Who it was is not kept: only the place, by which its later fate is known.
-type judged struct {
+// knocked is one of a room's latest. Who it was is not kept: only the place, by which its later fate is known.
+type knocked struct {
 	at      time.Time
 	score   uint8
 	reasons []score.Reason
@@ -218,7 +225,7 @@ type judged struct {
 	handle  room.Handle
 }
 
-// note counts a judgement. The place is zero when none was given.
+// note counts a judgement.
 func (r *records) note(id string, generation uint32, j *judgement, verdict string, place room.Place, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -236,7 +243,7 @@ func (r *records) note(id string, generation uint32, j *judgement, verdict strin
 	if len(j.Reasons) == 0 {
 		return
 	}
-	entry := judged{at: at, score: j.Score, reasons: j.Reasons, verdict: verdict, ticket: place.Ticket, handle: place.Handle}
+	entry := knocked{at: at, score: j.Score, reasons: j.Reasons, verdict: verdict, ticket: place.Ticket, handle: place.Handle}
 	if len(of.recent) < maxRecent {
 		of.recent = append(of.recent, entry)
 		return

@@ -17,6 +17,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	refusals *prometheus.CounterVec
 	forwards *prometheus.CounterVec
+	doors    *prometheus.CounterVec
 	handler  http.Handler
 	refused  atomic.Int64 // as [Server.Refused] counts
 	known    sync.Map     // outcome -> prometheus.Counter, so that counting builds no labels
@@ -39,9 +40,12 @@ func newMetrics(s *Server, routes []*route, more []prometheus.Collector) *metric
 		forwards: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "qm_forward_decisions_total", Help: "Visitors' requests that proxies asked about, by decision. open: served undecided.",
 		}, []string{"decision"}),
+		doors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "qm_door_verdicts_total", Help: "What the doors of rooms with protection came to.",
+		}, []string{"verdict"}),
 	}
 	r := prometheus.NewRegistry()
-	r.MustRegister(m.requests, m.refusals, m.forwards, collectors.NewGoCollector(),
+	r.MustRegister(m.requests, m.refusals, m.forwards, m.doors, collectors.NewGoCollector(),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "qm_sse_streams", Help: "Event streams that are open.",
 		}, func() float64 { return float64(s.streams.count()) }),

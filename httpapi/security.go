@@ -63,7 +63,7 @@ func (s *Server) security(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	view := securityView{Since: s.door.since.UnixMilli(), Now: x.ms(), Rooms: []doorView{}, Refusals: s.metrics.refused()}
+	view := securityView{Since: s.door.since.UnixMilli(), Now: x.ms(), Rooms: []doorView{}, Refusals: s.metrics.byCode()}
 	for _, id := range rooms {
 		sum, _, err := s.summary(x.r.Context(), id)
 		switch {
@@ -114,7 +114,7 @@ func (s *Server) doorView(ctx context.Context, id string, sum *room.Summary) doo
 }
 
 // through reports whether somebody who was judged has passed since.
-func (s *Server) through(ctx context.Context, id string, j judged) bool {
+func (s *Server) through(ctx context.Context, id string, j knocked) bool {
 	view, err := s.o.Engine.View(ctx, id)
 	if err != nil {
 		return false
@@ -137,8 +137,8 @@ func modeOf(p room.Protection) string {
 	return p.Mode
 }
 
-// refused counts the refusals since the start, by code.
-func (m *metrics) refused() map[string]int64 {
+// byCode counts the refusals since the start, by code.
+func (m *metrics) byCode() map[string]int64 {
 	found := make(chan prometheus.Metric)
 	go func() {
 		m.refusals.Collect(found)

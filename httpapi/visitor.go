@@ -68,7 +68,7 @@ func (s *Server) take(x *exchange, id, shown, wanted string, k knock, answer fun
 	judged := s.knocks(x, id, &sum, shown, k)
 	a, err := s.o.Engine.Join(ctx, id, session, prefixOf(x.addr), judged.Score)
 	if errors.Is(err, room.ErrBlocked) {
-		s.door.note(id, sum.Generation, &judged, judged.came(sum.Settings, true), room.Place{}, x.now)
+		s.judged(id, &sum, &judged, true, room.Place{}, x.now)
 		return s.door.blocked(x, id, sum.Settings)
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) take(x *exchange, id, shown, wanted string, k knock, answer fun
 		s.o.Engine.Arrived(id, a.Summary, prefixOf(x.addr))
 	}
 	if judged.scored && a.Fresh {
-		s.door.note(id, a.Summary.Generation, &judged, judged.came(a.Summary.Settings, false), a.Place, x.now)
+		s.judged(id, a.Summary, &judged, false, a.Place, x.now)
 	}
 	f := &x.frame
 	*f = frame{sum: *a.Summary, place: a.Place, wanted: wanted}

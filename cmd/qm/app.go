@@ -112,7 +112,7 @@ func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error)
 		Engine: a.engine, Keys: keys, Gate: gate, Book: a.book, Acts: a.records, Stop: a.stop, Proxies: c.TrustedProxies.Proxies, Log: log,
 		Collectors: collectors, Turns: turns, Alerts: a.out.alerts, Version: version(), Stores: c.Stores(), Warnings: c.Warnings(), Variables: c.Variables(),
 		PublicURL: c.PublicURL, CookieMaxAgeSec: c.QueueCookieMaxAgeSec, RoomCookieCap: c.RoomCookieCap,
-		JoinLimitPerMin: c.JoinLimitPerMin, CheckLimitPerMin: c.CheckLimitPerMin, StatusLimitPerMin: c.StatusLimitPerMin,
+		Centres: c.DataCentres.Networks, JoinLimitPerMin: c.JoinLimitPerMin, CheckLimitPerMin: c.CheckLimitPerMin, StatusLimitPerMin: c.StatusLimitPerMin,
 		Files: openFiles(), SSEMaxTotal: c.SSEMaxTotal, SSEPerIP: c.SSEPerIP, Demo: bool(c.Demo),
 	})
 	if a.listener, err = net.Listen("tcp", c.Addr()); err != nil {

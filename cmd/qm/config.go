@@ -7,6 +7,7 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -55,7 +56,8 @@ type Config struct {
 	RoomCookieCap int `env:"ROOM_COOKIE_CAP" envDefault:"8"`
 
 	TrustedProxies Proxies `env:"TRUSTED_PROXIES"`
-	PublicURL      string  `env:"PUBLIC_URL" show:"yes"` // without a slash at the end; "": from the request
+	DataCentres    Centres `env:"DATACENTRE_NETWORKS_FILE"` // one network a line
+	PublicURL      string  `env:"PUBLIC_URL" show:"yes"`    // without a slash at the end; "": from the request
 
 	EmailNotify Switch `env:"EMAIL_NOTIFY"`
 	SMTPURL     string `env:"SMTP_URL"`
@@ -91,6 +93,20 @@ type Proxies struct{ access.Proxies }
 // UnmarshalText reads a list of CIDR prefixes or addresses.
 func (p *Proxies) UnmarshalText(b []byte) (err error) {
 	p.Proxies, err = access.ParseProxies(string(b))
+	return err
+}
+
+// Centres is access.Networks, and the environment names the file that lists them.
+type Centres struct{ access.Networks }
+
+// UnmarshalText reads the file.
+func (c *Centres) UnmarshalText(path []byte) error {
+	f, err := os.Open(string(path))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c.Networks, err = access.ParseNetworks(f)
 	return err
 }
 

@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -95,6 +98,26 @@ func TestConfigProblems(t *testing.T) {
 				t.Errorf("%d problems are named, not %d:\n%v", got, len(test.want), err)
 			}
 		})
+	}
+}
+
+// The file of data centres' networks is read at start, and a line that is none is named.
+func TestConfigDataCentres(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "networks")
+	if err := os.WriteFile(file, []byte("192.0.2.0/24\n2001:db8::/32\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := LoadConfig([]string{"DATACENTRE_NETWORKS_FILE=" + file})
+	if err != nil || c.DataCentres.Len() != 2 || fmt.Sprint(c.DataCentres) != "2 networks" {
+		t.Errorf("%v %v", c, err)
+	}
+	if err := os.WriteFile(file, []byte("192.0.2.0/24\nthe cloud\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, file + ".none"} {
+		if _, err := LoadConfig([]string{"DATACENTRE_NETWORKS_FILE=" + path}); err == nil || !strings.Contains(err.Error(), "DATACENTRE_NETWORKS_FILE") {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
 
