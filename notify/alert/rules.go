@@ -40,7 +40,7 @@ func Defaults() []Rule {
 	}
 	return []Rule{
 		rule(Surge, "Surge", 3_000, "per minute", 10*time.Second, 2*time.Minute),
-		rule(NotMoving, "Line not moving", 300, "seconds", 0, 20*time.Second), // For is the limit itself
+		rule(NotMoving, "Line not moving", 300, "seconds", 0, 10*time.Second), // For is the limit itself
 		rule(ETA, "Long wait", 3_600, "seconds", time.Minute, 2*time.Minute),
 		rule(BackendDown, "Store down", 0, "", 10*time.Second, 30*time.Second),
 		rule(Lag, "Projection behind", 10_000, "events", 30*time.Second, 30*time.Second),

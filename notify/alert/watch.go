@@ -255,7 +255,9 @@ func (s *Service) firing(ctx context.Context, a org.Alert, roomName string) erro
 	if err == nil || a.Rule != BackendDown || ctx.Err() != nil {
 		return err
 	}
-	// What says that the database is away cannot be written to it.
+	// What says that the database is away cannot be written to it. It gets an id of its own: a message that was queued under the first
+	// one finds no event, and is dropped.
+	a.ID = org.NewID("al_")
 	s.offline[[2]string{a.Rule, a.Subject}] = a
 	if a.Told && s.spare != nil {
 		return s.tell(ctx, s.spare, s.message(a, fired, roomName), 0)
