@@ -343,3 +343,39 @@ func TestSignature(t *testing.T) {
 		t.Errorf("a private address: %v, %q", err, header)
 	}
 }
+
+// A real certificate is looked at; one that ends soon is told of, and its renewal ends that.
+func TestACertificateAboutToExpire(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	end := server.Certificate().NotAfter
+	memory := journal.NewMemory()
+	now := end.Add(-13 * day)
+	book := org.NewBook(org.Options{Journal: memory, Notes: memory, Vault: memory, Now: func() time.Time { return now }})
+	s, err := New(Options{Rooms: new(house), Book: book, Rules: Defaults(), Process: "a:1", PublicURL: server.URL, AllowPrivate: true, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	active := func() (list []org.Alert) {
+		s.look(t.Context())
+		book.Look(func(st *org.State) { list = st.Alerts() })
+		return list
+	}
+	if list := active(); len(list) != 0 {
+		t.Fatalf("before anybody looked: %+v", list)
+	}
+	s.lookAtCertificate(t.Context(), originOf(server.URL))
+	list := active()
+	if len(list) != 1 || list[0].Rule != Certificate || list[0].Subject != publicSubject || list[0].Value != 13 {
+		t.Fatalf("13 days before: %+v", list)
+	}
+	// Another process, or this one after a restart, has not looked yet: that is no renewal.
+	delete(s.certificates.until, originOf(server.URL))
+	if list := active(); len(list) != 1 {
+		t.Fatalf("unlooked: %+v", list)
+	}
+	s.certificates.until[originOf(server.URL)] = looked{now, end.Add(90 * day)}
+	if list := active(); len(list) != 0 {
+		t.Errorf("renewed: %+v", list)
+	}
+}
