@@ -94,7 +94,7 @@ type process struct {
 
 func (p *process) now() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }
 
-func start1(t *testing.T, name string, memory *journal.Memory, j journal.Journal, hook *told) *process {
+func watching(t *testing.T, name string, memory *journal.Memory, j journal.Journal, hook *told) *process {
 	t.Helper()
 	p := &process{house: new(house), book: org.NewBook(org.Options{Journal: j, Notes: memory, Vault: memory})}
 	var err error
@@ -131,13 +131,13 @@ func (w *told) want(t *testing.T, when string, states ...string) {
 func TestOneMessageWhateverTheNumberOfProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, hook := journal.NewMemory(), new(told)
-		a, b := start1(t, "a:1", memory, memory, hook), start1(t, "b:1", memory, memory, hook)
+		a, b := watching(t, "a:1", memory, memory, hook), watching(t, "b:1", memory, memory, hook)
 		a.house.set("seq 7", "", false)
 		b.house.set("seq 7", "", false)
 		wait(2 * time.Minute)
 		hook.want(t, "while it lasts", "room_damaged fired")
 		a.stop()
-		c := start1(t, "a:1", memory, memory, hook)
+		c := watching(t, "a:1", memory, memory, hook)
 		c.house.set("seq 7", "", false)
 		wait(2 * time.Minute)
 		hook.want(t, "after a restart", "room_damaged fired")
@@ -158,7 +158,7 @@ func TestAMessageIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, hook := journal.NewMemory(), new(told)
 		hook.fail.Store(true)
-		p := start1(t, "a:1", memory, memory, hook)
+		p := watching(t, "a:1", memory, memory, hook)
 		p.house.set("", "connection refused", true)
 		wait(time.Minute)
 		if hook.seen.Load() < 3 {
@@ -176,7 +176,7 @@ func TestAMessageIsTriedAgain(t *testing.T) {
 func TestSilences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, hook := journal.NewMemory(), new(told)
-		p := start1(t, "a:1", memory, memory, hook)
+		p := watching(t, "a:1", memory, memory, hook)
 		silence := func(rule, room string) {
 			if _, err := p.book.Silence(t.Context(), org.By{Actor: org.Admin}, rule, room, time.Now().Add(5*time.Minute)); err != nil {
 				t.Fatal(err)
@@ -238,7 +238,7 @@ func TestAnOutageIsToldWithoutTheDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, hook := journal.NewMemory(), new(told)
 		j := &away{Journal: memory}
-		p := start1(t, "a:1", memory, j, hook)
+		p := watching(t, "a:1", memory, j, hook)
 		wait(10 * time.Second)
 		j.down.Store(true)
 		p.house.set("", "the database is away", true)
@@ -264,11 +264,11 @@ func TestAnOutageIsToldWithoutTheDatabase(t *testing.T) {
 func TestAnAlertOfAProcessThatIsGoneEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, hook := journal.NewMemory(), new(told)
-		a := start1(t, "a:1", memory, memory, hook)
+		a := watching(t, "a:1", memory, memory, hook)
 		a.house.set("", "away", true)
 		wait(time.Minute)
 		a.stop()
-		b := start1(t, "b:1", memory, memory, hook)
+		b := watching(t, "b:1", memory, memory, hook)
 		b.house.set("", "", true)
 		wait(50 * time.Minute)
 		hook.want(t, "soon after", "backend_down fired")
@@ -282,9 +282,9 @@ func TestAnAlertOfAProcessThatIsGoneEnds(t *testing.T) {
 func TestShareLinksAboutToExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, hook := journal.NewMemory(), new(told)
-		p := start1(t, "a:1", memory, memory, hook)
+		p := watching(t, "a:1", memory, memory, hook)
 		p.house.set("", "", true)
-		make := func(id string, life time.Duration) {
+		link := func(id string, life time.Duration) {
 			err := p.book.Change(t.Context(), org.By{Actor: org.Admin}, func(*org.State) (org.Body, error) {
 				return &org.LinkMade{ID: id, Ends: time.Now().Add(life).UnixMilli()}, nil
 			})
@@ -292,8 +292,8 @@ func TestShareLinksAboutToExpire(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		make("ml_long", 6*day+time.Hour)
-		make("ml_short", time.Hour)
+		link("ml_long", 6*day+time.Hour)
+		link("ml_short", time.Hour)
 		wait(time.Minute)
 		hook.want(t, "at first")
 		p.ahead.Store(int64(4 * day))

@@ -81,7 +81,7 @@ func (s *Service) look(ctx context.Context) {
 		}
 	}
 	s.memory = next
-	s.record(ctx, names)
+	s.record(ctx)
 	s.release(ctx, names, now)
 }
 
@@ -307,7 +307,7 @@ func (s *Service) queued(ctx context.Context, a org.Alert, state string, send bo
 }
 
 // record writes down what happened while the stream was out of reach.
-func (s *Service) record(ctx context.Context, names map[string]string) {
+func (s *Service) record(ctx context.Context) {
 	if len(s.offline)+len(s.ended) == 0 || s.o.Book.Stale() != nil {
 		return
 	}
