@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +11,13 @@ import (
 	"mime/quotedprintable"
 	"net"
 	"net/mail"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 )
 
@@ -24,9 +27,20 @@ type Mailbox struct {
 
 	t       testing.TB
 	letters chan Mail
+	login   SMTPOptions
 
 	mu     sync.Mutex
 	refuse map[string]error // by step: "rcpt", "data"
+	heard  bytes.Buffer     // of the network, as a listener on the way would
+}
+
+// SMTPOptions are what a mail server asks of those who send.
+type SMTPOptions struct {
+	Certificate    *tls.Certificate // nil: no TLS
+	Implicit       bool             // TLS from the first byte, not by STARTTLS
+	User, Password string           // empty: no login; otherwise a letter is taken only after one
+	Mechanisms     []string         // of PLAIN and LOGIN
+	ClearLogin     bool             // offers the login before TLS, as a careless or a false server does
 }
 
 // Mail is one letter as it arrived.
@@ -37,17 +51,34 @@ type Mail struct {
 	Raw        string
 }
 
-// SMTP starts a mail server that ends with the test.
+// SMTP starts a mail server without TLS and login that ends with the test.
 func SMTP(t testing.TB) *Mailbox {
+	t.Helper()
+	return SMTPWith(t, SMTPOptions{})
+}
+
+// SMTPWith starts a mail server that ends with the test.
+func SMTPWith(t testing.TB, o SMTPOptions) *Mailbox {
 	t.Helper()
 	l, err := net.Listen("tcp", loopback(0))
 	if err != nil {
 		t.Fatalf("testenv: listen for mail: %v", err)
 	}
-	m := &Mailbox{URL: "smtp://" + l.Addr().String(), t: t, letters: make(chan Mail, 1000), refuse: map[string]error{}}
+	m := &Mailbox{URL: "smtp://" + l.Addr().String(), t: t, letters: make(chan Mail, 1000), login: o, refuse: map[string]error{}}
 	s := smtp.NewServer(m)
 	s.Domain = "mail.test"
 	s.ReadTimeout, s.WriteTimeout = 30*time.Second, 30*time.Second
+	s.AllowInsecureAuth = o.ClearLogin
+	l = listened{l, m}
+	if o.Certificate != nil {
+		config := &tls.Config{Certificates: []tls.Certificate{*o.Certificate}, MinVersion: tls.VersionTLS12}
+		if o.Implicit {
+			m.URL = "smtps://" + l.Addr().String()
+			l = tls.NewListener(l, config)
+		} else {
+			s.TLSConfig = config
+		}
+	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close(); <-ended })
@@ -83,6 +114,40 @@ func (m *Mailbox) Next() Mail {
 	}
 }
 
+// Heard is all that clients have sent so far, as it went over the network.
+func (m *Mailbox) Heard() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.heard.String()
+}
+
+// listened notes what comes over its connections.
+type listened struct {
+	net.Listener
+	box *Mailbox
+}
+
+func (l listened) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return heardConn{c, l.box}, nil
+}
+
+type heardConn struct {
+	net.Conn
+	box *Mailbox
+}
+
+func (c heardConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.box.mu.Lock()
+	defer c.box.mu.Unlock()
+	c.box.heard.Write(p[:n])
+	return n, err
+}
+
 // Waiting is how many letters have come and were not taken by Next.
 func (m *Mailbox) Waiting() int { return len(m.letters) }
 
@@ -92,12 +157,62 @@ func (m *Mailbox) NewSession(*smtp.Conn) (smtp.Session, error) { return &mailSes
 type mailSession struct {
 	box      *Mailbox
 	from, to string
+	known    bool // logged in
+}
+
+// AuthMechanisms implements smtp.AuthSession.
+func (s *mailSession) AuthMechanisms() []string { return s.box.login.Mechanisms }
+
+// Auth implements smtp.AuthSession.
+func (s *mailSession) Auth(mechanism string) (sasl.Server, error) {
+	check := func(user, password string) error {
+		if user != s.box.login.User || password != s.box.login.Password {
+			return smtp.ErrAuthFailed
+		}
+		s.known = true
+		return nil
+	}
+	switch {
+	case !slices.Contains(s.box.login.Mechanisms, mechanism):
+		return nil, smtp.ErrAuthUnknownMechanism
+	case mechanism == sasl.Plain:
+		return sasl.NewPlainServer(func(_, user, password string) error { return check(user, password) }), nil
+	default:
+		return &loginServer{check: check}, nil
+	}
+}
+
+// loginServer is LOGIN, for which the library has the client's side only.
+type loginServer struct {
+	check func(user, password string) error
+	asked int
+	user  string
+}
+
+// Next implements sasl.Server.
+func (l *loginServer) Next(said []byte) ([]byte, bool, error) {
+	l.asked++
+	switch l.asked {
+	case 1:
+		return []byte("Username:"), false, nil
+	case 2:
+		l.user = string(said)
+		return []byte("Password:"), false, nil
+	default:
+		return nil, true, l.check(l.user, string(said))
+	}
 }
 
 func (s *mailSession) Reset()        { s.from, s.to = "", "" }
 func (s *mailSession) Logout() error { return nil }
 
-func (s *mailSession) Mail(from string, _ *smtp.MailOptions) error { s.from = from; return nil }
+func (s *mailSession) Mail(from string, _ *smtp.MailOptions) error {
+	if s.box.login.User != "" && !s.known {
+		return smtp.ErrAuthRequired
+	}
+	s.from = from
+	return nil
+}
 
 func (s *mailSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 	if s.to != "" {

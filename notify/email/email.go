@@ -38,7 +38,7 @@ type Options struct {
 
 // New reads SMTP_URL and MAIL_FROM. The URL is smtp://[user:password@]host[:587] or smtps://[user:password@]host[:465].
 // smtps is TLS from the first byte. smtp turns TLS on where the server offers it (STARTTLS), and insists on it where there is a
-// password to protect, unless the server is on this machine. from is an address, or "Name <address>".
+// password to protect; a server on this machine is spoken to without TLS, or with it where there is a password and the server offers it. from is an address, or "Name <address>".
 func New(smtpURL, from string, o Options) (*Post, error) {
 	u, err := url.Parse(smtpURL)
 	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" {
@@ -72,6 +72,9 @@ func New(smtpURL, from string, o Options) (*Post, error) {
 	config.ServerName = p.host
 	p.opts = []mail.Option{mail.WithTimeout(stepTimeout), mail.WithTLSConfig(config), mail.WithHELO(p.domain), mail.WithoutNoop(), mail.WithoutRset()}
 	policy := mail.TLSOpportunistic
+	if here(p.host) && u.User == nil {
+		policy = mail.NoTLS // the certificate of a machine's own relay is mostly one that nobody signed
+	}
 	if u.User != nil {
 		password, _ := u.User.Password()
 		kind := mail.SMTPAuthAutoDiscover
