@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"net/http"
-	"time"
 
 	"qm/web"
 )
@@ -41,7 +40,7 @@ func (s *Server) preview(x *exchange) error {
 	}
 	place, ahead, eta := int64(1524), int64(1523), int64(1500)
 	page := web.WaitingPage{
-		RoomID: x.id, RoomName: nameOf(sum.Settings, x.id), Branding: brand, Locale: "en", RefreshURL: "", PollSeconds: int(time.Hour / time.Second),
+		RoomID: x.id, RoomName: nameOf(sum.Settings, x.id), Branding: brand, Locale: "en", Still: true,
 		First: web.Frame{State: "active", Position: &place, Ahead: &ahead, EtaSec: &eta, Now: x.now},
 	}
 	var out bytes.Buffer

@@ -17,6 +17,9 @@ func TestPreview(t *testing.T) {
 				w.Errorf("the preview lacks %q", has)
 			}
 		}
+		if strings.Contains(got.body, "<script") || strings.Contains(got.body, "http-equiv") {
+			w.Error("it has a script, or looks again by itself")
+		}
 		policy := got.header.Get("Content-Security-Policy")
 		if !strings.Contains(policy, "sandbox") || strings.Contains(policy, "script-src") || !strings.Contains(policy, "frame-ancestors 'self'") {
 			w.Errorf("its policy is %s", policy)

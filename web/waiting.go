@@ -57,6 +57,8 @@ type WaitingPage struct {
 	// Retry: the server cannot take a place now (seed 004, onBackendDown). The
 	// page says so, takes no place at once, and tries after PollSeconds.
 	Retry bool
+	// Still: the page is only looked at. It has no script and never looks again by itself.
+	Still bool
 }
 
 // Frame is one answer about a place, with the names of /api/v1/status.

@@ -32,7 +32,7 @@ export const page = ({ id }) =>
       verdict.className = "out";
       put(verdict, "Looking");
       try {
-        const r = await publicly(`/verify?roomId=${encodeURIComponent(id)}&url=${encodeURIComponent(site.value)}&connector=snippet`);
+        const r = await publicly(`/verify?roomId=${encodeURIComponent(id)}&url=${encodeURIComponent(site.value)}`);
         put(verdict, r.ok ? "The room is ready for this page." : "Something is to be mended first.");
         checks.replaceChildren(...r.checks.map((c) => el("li", { "data-s": c.status }, el("b", {}, { pass: "good", fail: "wrong", warn: "take care", info: "note" }[c.status] || c.status), ` ${c.title}`, c.detail ? el("span.soft", {}, ` ${c.detail}`) : "", c.fix ? el("div", {}, c.fix) : "")));
         ask();
