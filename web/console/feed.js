@@ -36,7 +36,8 @@ export async function api(method, path, body) {
     if (path !== "/session") session.fresh = false;
     return data;
   }
-  if (answer.status === 401 && path !== "/session")
+  // A wrong code for a second factor ends nothing.
+  if (answer.status === 401 && path !== "/session" && data.code !== "invalid_otp")
     hear.end(session.fresh ? "You were signed in, but this browser did not keep it. Please allow cookies for this page." : "Your session has ended. Please sign in again.");
   throw new Refusal(answer.status, data);
 }

@@ -19,6 +19,14 @@ export const pages = [
   { path: "/rooms/:id/settings", title: "Settings", role: "viewer", load: () => import("./room-settings.js") },
   { path: "/rooms/:id/journal", title: "Journal", role: "viewer", load: () => import("./room-journal.js") },
   { path: "/rooms/:id/install", title: "Install", role: "viewer", load: () => import("./room-install.js") },
+  { path: "/alerts", title: "Alerts", nav: "Alerts", role: "monitor", load: () => import("./alerts.js") },
+  { path: "/reports", title: "Reports", nav: "Reports", role: "monitor", load: () => import("./reports.js") },
+  { path: "/audit", title: "Audit", nav: "Audit", role: "viewer", load: () => import("./audit.js") },
+  { path: "/connectors", title: "Connectors", nav: "Connectors", role: "viewer", load: () => import("./connectors.js") },
+  { path: "/operators", title: "Operators", nav: "Operators", role: "owner", load: () => import("./operators.js") },
+  { path: "/links", title: "Share links", nav: "Share links", role: "viewer", load: () => import("./links.js") },
+  { path: "/health", title: "Health", nav: "Health", role: "monitor", load: () => import("./health.js") },
+  { path: "/account", title: "Account", nav: "Account", role: "viewer", load: () => import("./account.js") },
 ];
 
 // find is the page at an address such as "/rooms/demo?range=24h", and what stands in its place holders; null when there is none.
