@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"qm/internal/testenv"
 	"qm/web"
 )
 
@@ -42,6 +43,15 @@ func TestTheBoxForAnAddress(t *testing.T) {
 	})
 	l.Config.Handler = mux
 	b := newTab(t)
+	b.before(testenv.Axe(t))
+	screens := func(what string) {
+		t.Helper()
+		for _, width := range []int64{320, 1440} {
+			b.size(width, 900)
+			b.axe(what)
+			b.fits(what)
+		}
+	}
 	b.open(l.URL + "/w/demo")
 	b.awaitState("waiting")
 	b.await(`!document.getElementById("mailme").classList.contains("none")`)
@@ -52,14 +62,17 @@ func TestTheBoxForAnAddress(t *testing.T) {
 	}
 	b.click("#mailHead")
 	b.await(`document.getElementById("mailForm") && document.activeElement`)
+	screens("the open box")
 	put("nonsense")
 	b.awaitText("mailNote", sentences(t, "en")["mailme.invalid"])
 	b.await(`mailTo.getAttribute("aria-invalid") === "true" && document.activeElement === mailTo`)
+	screens("a refused address")
 	put("often@example.com")
 	b.awaitText("mailNote", sentences(t, "en")["mailme.limit"])
 	put("anna@example.com")
 	b.awaitText("mailHead", "We will write to a•••@example.com.")
 	b.await(`mailAsk.hidden && document.activeElement === mailStop`)
+	screens("an address that is held")
 	b.click("#mailStop")
 	b.awaitText("mailNote", sentences(t, "en")["mailme.off"])
 	b.awaitText("mailHead", sentences(t, "en")["mailme"])
