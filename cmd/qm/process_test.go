@@ -54,7 +54,7 @@ func binary(t testing.TB, name string) string {
 		if built.dir, built.err = os.MkdirTemp("", "qm-test-"); built.err != nil {
 			return
 		}
-		out, err := exec.Command("go", "build", "-o", built.dir+string(filepath.Separator), "qm/cmd/qm", "qm/cmd/qm-replay").CombinedOutput()
+		out, err := exec.Command("go", "build", "-o", built.dir+string(filepath.Separator), "qm/cmd/qm", "qm/cmd/qm-replay", "qm/cmd/qm-load").CombinedOutput()
 		if err != nil {
 			built.err = fmt.Errorf("%w: %s", err, out)
 		}
