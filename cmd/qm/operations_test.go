@@ -335,7 +335,11 @@ func (o *operation) state(name string) string {
 func (o *operation) proxy(b block) {
 	o.t.Helper()
 	config := strings.ReplaceAll(o.names.Replace(b.text), "/var/cache/nginx/qm", filepath.Join(o.dir, "cache"))
-	o.write("nginx.conf", "daemon off; pid nginx.pid; error_log stderr; events {}\nhttp { access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;\n"+config+"}\n")
+	user := ""
+	if os.Getuid() == 0 {
+		user = "user root; " // its workers have to reach a directory that is ours alone
+	}
+	o.write("nginx.conf", user+"daemon off; pid nginx.pid; error_log stderr; events {}\nhttp { access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;\n"+config+"}\n")
 	ctx, cancel := context.WithCancel(o.t.Context())
 	cmd := exec.CommandContext(ctx, testenv.Nginx(o.t), "-p", o.dir, "-c", filepath.Join(o.dir, "nginx.conf"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that its workers end with it
