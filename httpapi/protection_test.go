@@ -130,6 +130,11 @@ func TestProtection(t *testing.T) {
 		// Raising holdScore lets them go; bypass judges nobody.
 		w.operator().post("/api/v1/admin/rooms", `{"id":"enf","protection":{"mode":"enforce","holdScore":80}}`).want(w.T, 200, "")
 		held.untilPassed("enf")
+		w.operator().post("/api/v1/admin/rooms", `{"id":"enf","protection":{"mode":"enforce","threshold":90,"work":true}}`).want(w.T, 200, "")
+		w.operator().post("/api/v1/admin/rooms", `{"id":"enf","protection":{"mode":"monitor"}}`).want(w.T, 200, "")
+		if p := fmt.Sprint(w.stats("enf").json["protection"]); p != "map[holdScore:80 mode:monitor threshold:90 work:true]" {
+			w.Errorf("what was not named has changed: %s", p)
+		}
 		w.operator().post("/api/v1/admin/rooms/enf/state", `{"state":"bypass"}`).want(w.T, 200, "")
 		w.aTool("203.0.113.9").post("/api/v1/join", `{"roomId":"enf"}`).want(w.T, 200, "")
 

@@ -357,7 +357,8 @@ func (r *reader) protection(set *room.Settings) {
 		r.fail("unknown_field", name)
 		return
 	}
-	next, hold := room.Protection{Threshold: room.DefaultThreshold}, set.HoldScore
+	next, hold := set.Protection, set.HoldScore // what is not named stays
+	next.Threshold = next.RefusesFrom()
 	inner := reader{o: o}
 	inner.number("threshold", code, &next.Threshold, 51, score.Max)
 	inner.number("holdScore", code, &hold, 1, score.Max)
