@@ -36,7 +36,11 @@ const GROUPS = [
     { name: "onBackendDown", label: "When the store is down", hint: "What an inline room's gate does then.", kind: "choice", choices: { closed: "Keep visitors in line", open: "Let everyone through" } },
   ]],
   ["Protection", [
-    { name: "protection", label: "Bots at the door", hint: "Monitor counts what enforce would refuse.", kind: "mode", choices: { off: "Off", monitor: "Monitor", enforce: "Enforce" } },
+    {
+      name: "protection", label: "Bots at the door", hint: "Monitor counts what enforce would refuse.", kind: "mode", choices: { off: "Off", monitor: "Monitor", enforce: "Enforce" },
+      parts: [count("threshold", "Refuse from a score of", "", 100, 51), count("holdScore", "Hold from a score of", "", 100)],
+      work: "Let a proof of work take the place of the refusal",
+    },
   ]],
 ];
 
@@ -62,6 +66,23 @@ function make(s, may) {
     };
     return f;
   }
+  if (s.kind === "mode") {
+    const mode = el("select", base, ...Object.entries(s.choices).map(([v, words]) => el("option", { value: v }, words)));
+    const parts = s.parts.map((p) => make({ ...p, name: `${s.name}.${p.name}`, own: p.name }, may));
+    const work = el("input", { id: id + "-work", type: "checkbox", disabled: !may });
+    const inner = el("div", {}, el("div.row", {}, ...parts.map((p) => p.node)), el("label.tick", { for: id + "-work" }, work, " " + s.work));
+    const f = { s, input: mode, node: el("div", {}, wrap(mode), inner), inputs: { [s.name]: mode } };
+    const fold = () => (inner.hidden = mode.value === "off");
+    mode.addEventListener("change", fold);
+    f.value = () => (mode.value === "off" ? { mode: "off" } : { mode: mode.value, ...Object.fromEntries(parts.map((p) => [p.s.own, p.value()]).filter(([, v]) => v !== null)), work: work.checked });
+    f.show = (v) => {
+      mode.value = v?.mode || "off";
+      for (const p of parts) p.show(v?.[p.s.own]);
+      work.checked = Boolean(v?.work);
+      fold();
+    };
+    return f;
+  }
   let input;
   if (s.choices) input = el("select", base, ...Object.entries(s.choices).map(([v, words]) => el("option", { value: v }, words)));
   else if (s.kind === "list") input = el("textarea", { ...base, rows: 3, spellcheck: "false" });
@@ -71,12 +92,11 @@ function make(s, may) {
   f.value = () => {
     const v = input.value.trim();
     if (s.kind === "list") return s.name === "tagOrigins" && !v ? null : v.split(/\s+/).filter(Boolean);
-    if (s.kind === "mode") return { mode: v };
     if (s.kind === "number" || s.kind === "limit") return v === "" ? null : Number(v);
     return v;
   };
   f.show = (v) => {
-    input.value = s.kind === "list" ? (v || []).join("\n") : s.kind === "mode" ? v?.mode || "off" : (v ?? "");
+    input.value = s.kind === "list" ? (v || []).join("\n") : (v ?? "");
   };
   return f;
 }
