@@ -114,6 +114,7 @@ func TestEmptyKeysMatchNothing(t *testing.T) {
 	}
 }
 
+// Proves: vouch
 func TestVouch(t *testing.T) {
 	g := gate(t, Credentials{AdminKey: adminKey, PublicAPIKey: publicKey, AuthFailPerMinute: 1})
 	for name, c := range map[string]struct {
@@ -149,6 +150,8 @@ func TestVouch(t *testing.T) {
 
 // The right key is refused like a wrong one while its address is locked out,
 // on every way in.
+//
+// Proves: admin.key
 func TestLockedOutBeforeAnyCredentialIsRead(t *testing.T) {
 	g := usual(t)
 	_, cookie, err := g.SignIn(request("POST", csrf), adminKey, "", client(1), "", false, start)
@@ -203,6 +206,7 @@ func TestWhatIsNoGuessLocksNobodyOut(t *testing.T) {
 	}
 }
 
+// Proves: session
 func TestConsoleSession(t *testing.T) {
 	g := usual(t)
 	if _, _, err := g.SignIn(request("POST"), adminKey, "", client(1), "", false, start); code(err) != CodeCSRFRequired {
@@ -347,6 +351,7 @@ func TestMonitorLinks(t *testing.T) {
 	}
 }
 
+// Proves: sse.ticket
 func TestStreamTickets(t *testing.T) {
 	g := usual(t)
 	key, link := mint(t, g, start)

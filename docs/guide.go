@@ -18,7 +18,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-//go:embed INTEGRATION.md OPERATIONS.md performance.md design/*.md page.html page.css
+//go:embed INTEGRATION.md OPERATIONS.md performance.md design/*.md page.html page.css contract.txt progress.json
 var files embed.FS
 
 // guides are the pages at /docs by name, in the order in which they are listed; the first is /docs itself.
@@ -30,8 +30,8 @@ var guides = []struct{ name, file, title string }{
 // Policy is the Content-Security-Policy of the guides: no script, and no style but their own.
 var Policy string
 
-// pages are the guides as HTML, by name; "" is the first.
-var pages = render()
+// pages are the guides as HTML, by name; "" is the first. progressPage is the one at /progress.
+var pages, progressPage = render()
 
 // Guide is the page of a name, "" for the first one; ok is false when there is none.
 func Guide(name string) (page []byte, ok bool) {
@@ -42,14 +42,14 @@ func Guide(name string) (page []byte, ok bool) {
 type heading struct{ ID, Text string }
 
 // render makes all pages. What is embedded cannot be wrong at run time only: the tests render the same.
-func render() map[string][]byte {
+func render() (out map[string][]byte, progressPage []byte) {
 	style := must(files.ReadFile("page.css"))
 	sum := sha256.Sum256(style)
 	Policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 	layout := template.Must(template.ParseFS(files, "page.html"))
 	markdown := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 		goldmark.WithRendererOptions(html.WithXHTML()))
-	out := make(map[string][]byte)
+	out = make(map[string][]byte)
 	for _, g := range guides {
 		source := must(files.ReadFile(g.file))
 		tree := markdown.Parser().Parse(text.NewReader(source))
@@ -67,7 +67,7 @@ func render() map[string][]byte {
 		out[g.name] = page.Bytes()
 	}
 	out[""] = out[guides[0].name]
-	return out
+	return out, progress(layout, style)
 }
 
 // scrolling lets a wide table or a long line scroll by itself, where the keyboard reaches it too.

@@ -17,6 +17,8 @@ var (
 )
 
 // Every link between the guides leads to a page, and every fragment to a heading of it.
+//
+// Proves: docs
 func TestLinksBetweenTheGuides(t *testing.T) {
 	links := 0
 	for _, name := range []string{"", "integration", "operations", "architecture", "invariants", "gotchas", "performance"} {

@@ -42,6 +42,8 @@ func (h *house) reasons() (list []room.Reason) {
 }
 
 // A room follows its openings: a drop for each, closed at its end, over a restart; entries of the past do nothing.
+//
+// Proves: openings
 func TestOpenings(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := newHouse(t, t.Context())
@@ -78,6 +80,8 @@ func TestOpenings(t *testing.T) {
 }
 
 // A room in bypass begins to queue in a surge and stops after a calm, and leaves alone what an operator set.
+//
+// Proves: autoActivate
 func TestAutoActivate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := newHouse(t, t.Context())
@@ -192,6 +196,8 @@ func (g *target) becomes(p Probed) { g.mu.Lock(); g.state = p; g.mu.Unlock() }
 func (g *target) count() int { g.mu.Lock(); defer g.mu.Unlock(); return g.probes }
 
 // The rate follows the target between floor and ceiling, gives way to an operator, and every step says why.
+//
+// Proves: autotune
 func TestAutotune(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := newHouse(t, t.Context())

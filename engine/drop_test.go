@@ -120,6 +120,8 @@ func TestTheDrawWaitsForWhatIsOnItsWay(t *testing.T) {
 }
 
 // The server is killed around the open instant, at each step of the draw: it is drawn once, and everybody who entered has a ticket.
+//
+// Proves: drop
 func TestTheDrawSurvivesACrashAtEachStep(t *testing.T) {
 	steps := map[string]func(h *house, p *process, opens time.Time){
 		"before the instant": func(h *house, p *process, opens time.Time) {
@@ -181,6 +183,8 @@ func TestTheDrawSurvivesACrashAtEachStep(t *testing.T) {
 }
 
 // Rescheduling keeps the secret; a second drop has another; cancelling with entries draws at once.
+//
+// Proves: draw.proof
 func TestCommitments(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 0 }, func(h *house, p *process) {
 		commitment := func(in time.Duration) room.Digest {

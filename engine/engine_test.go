@@ -45,6 +45,7 @@ func network(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}), 32)
 }
 
+// Proves: fifo
 func TestJoinsAreDealtInOrderAndPassAtTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := start(t, onMemory())

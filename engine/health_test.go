@@ -9,6 +9,8 @@ import (
 )
 
 // TestAJournalThatCannotBeWritten: it can be read, the lease can be held, and no join can be made durable (seed 004, Health).
+//
+// Proves: journal.append
 func TestAJournalThatCannotBeWritten(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 0 }, func(h *house, p *process) {
 		h.joins(p, 1, 3, 1)

@@ -21,6 +21,8 @@ func (h *house) recorded(least int) {
 }
 
 // The history is written down by whoever owns the room, over kills and take-overs, and equals what the journal says.
+//
+// Proves: metrics.series
 func TestHistoryOverTakeovers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := newHouse(t, t.Context())

@@ -14,6 +14,8 @@ import (
 )
 
 // The digest key of a generation goes with it (domain.md rule 4), and no other goes along.
+//
+// Proves: digests
 func TestTheKeyOfAnEndedGenerationIsErased(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 0 }, func(h *house, p *process) {
 		r := p.known("shop")
@@ -58,6 +60,8 @@ func TestTheKeyOfAnEndedGenerationIsErased(t *testing.T) {
 }
 
 // A place is proved by its session alone, and a place that is over is nobody's.
+//
+// Proves: owner.cookie
 func TestOwns(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 0 }, func(h *house, p *process) {
 		h.joins(p, 1, 2, 1)

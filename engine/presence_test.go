@@ -10,6 +10,8 @@ import (
 )
 
 // A visitor who joins and polls, and one who does not: the second is a ghost after presenceSec, and goes along with the first.
+//
+// Proves: ghosts
 func TestGhosts(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 60 }, func(h *house, p *process) {
 		h.set(p, room.Paused)
@@ -113,6 +115,8 @@ func TestATakeoverMakesNoGhosts(t *testing.T) {
 }
 
 // A pass whose holder was never told gives its slot back, even if they were seen just before it.
+//
+// Proves: ghosts
 func TestUntoldPassesGiveTheirSlotsBack(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 60 }, func(h *house, p *process) {
 		h.joins(p, 1, 1, 1)

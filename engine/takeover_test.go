@@ -123,6 +123,8 @@ func TestStopFinishesWhatWasDecided(t *testing.T) {
 
 // The epoch is the fence: an owner that was only slow can write nothing once another has the room, even one that is idle, and its
 // callers are not told that nothing happened when something may have.
+//
+// Proves: journal.append
 func TestTheStaleOwnerIsFenced(t *testing.T) {
 	inHouse(t, func(s *room.Settings) { s.RatePerMinute = 0 }, func(h *house, p *process) {
 		h.joins(p, 1, 3, 1)

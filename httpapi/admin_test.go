@@ -11,6 +11,7 @@ import (
 	"qm/engine/room"
 )
 
+// Proves: rooms.fields
 func TestRoomsRefuseWhatTheyCannotKeep(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, "")
@@ -115,6 +116,7 @@ func TestRoomsRefuseWhatTheyCannotKeep(t *testing.T) {
 	})
 }
 
+// Proves: rooms.fields
 func TestAnUpdateChangesOnlyWhatIsNamed(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"maxConcurrent":5,"branding":{"name":"Shop","color":"#112233"},"returnOrigins":["https://Shop.example:443","http://a.example"]`)
@@ -154,6 +156,7 @@ func TestAnUpdateChangesOnlyWhatIsNamed(t *testing.T) {
 	})
 }
 
+// Proves: room.modes, rooms.acts
 func TestCommandsOfARoom(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -214,6 +217,7 @@ func TestCommandsOfARoom(t *testing.T) {
 	})
 }
 
+// Proves: room.modes
 func TestBypassLetsEverybodyThrough(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused","passedTtlSec":60`)
@@ -405,6 +409,8 @@ func TestBoardSendsWhatChanged(t *testing.T) {
 }
 
 // TestADropIsMadeShut: until the drop is set, whoever joined would have a ticket ahead of the draw.
+//
+// Proves: room.modes
 func TestADropIsMadeShut(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"opensAt":`+ms(time.Now().Add(time.Hour)))

@@ -202,6 +202,8 @@ func (d *disorder) step() {
 }
 
 // A client that knows nothing but the contract shows at every tick what one that connects at that moment is shown.
+//
+// Proves: admin.events
 func TestDeltaFramesAddUp(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		viewer, _ := w.hire("viewer")
@@ -249,6 +251,8 @@ func TestDeltaFramesAddUp(t *testing.T) {
 }
 
 // A tick in which five of 500 rooms changed costs under 20 KB.
+//
+// Proves: admin.events
 func TestDeltaFramesAreSmall(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		for i := range 500 {
@@ -277,6 +281,8 @@ func TestDeltaFramesAreSmall(t *testing.T) {
 }
 
 // What a shared link does not show is not in its stream's first frame either.
+//
+// Proves: monitor
 func TestSharedLinksStreamIsRedacted(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"proxyOrigin":"https://10.1.2.3:8443","returnOrigins":["https://inside.example"],"urlPatterns":["/secret*"]`)

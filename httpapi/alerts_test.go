@@ -36,6 +36,7 @@ func (w *world) fire(id, rule, room string) {
 	}
 }
 
+// Proves: alerts
 func TestAlertsAreShown(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.watched("")
@@ -124,6 +125,7 @@ func TestSilencesAreRefused(t *testing.T) {
 	})
 }
 
+// Proves: alerts
 func TestTestPages(t *testing.T) {
 	w := newWorld(t, inProcess(t), Options{})
 	w.watched("")

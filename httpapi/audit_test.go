@@ -28,6 +28,7 @@ func (w *world) trail(b *browser, query string) (list []act, next string) {
 	return page.Entries, page.Next
 }
 
+// Proves: audit
 func TestAudit(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, "")

@@ -16,6 +16,7 @@ import (
 
 // The cases of shared black-box tests, by their numbers. Each runs over HTTP on every pair of stores.
 
+// Proves: join
 func TestCase1HeadAndOptionsTakeNoPlace(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -50,6 +51,7 @@ func TestCase1HeadAndOptionsTakeNoPlace(t *testing.T) {
 	})
 }
 
+// Proves: fifo
 func TestCase2ARefreshIsNoArrival(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -65,6 +67,7 @@ func TestCase2ARefreshIsNoArrival(t *testing.T) {
 	})
 }
 
+// Proves: fifo
 func TestCase3ARefusedJoinBurnsNoNumber(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -90,6 +93,7 @@ func TestCase3ARefusedJoinBurnsNoNumber(t *testing.T) {
 	})
 }
 
+// Proves: owner.cookie
 func TestCase4APassDoesNotTravel(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 600, "")
@@ -154,6 +158,7 @@ func (b *browser) untilPassed(id string) string {
 	return ""
 }
 
+// Proves: outflow
 func TestCase5ResumeIsNoBurst(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, "")
@@ -175,6 +180,7 @@ func TestCase5ResumeIsNoBurst(t *testing.T) {
 	})
 }
 
+// Proves: outflow
 func TestCase6QuietTimeIsNotSaved(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, "")
@@ -192,6 +198,7 @@ func TestCase6QuietTimeIsNotSaved(t *testing.T) {
 	})
 }
 
+// Proves: eta
 func TestCase7TheETAIsNullWhenNobodyIsLetIn(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -222,6 +229,7 @@ func TestCase7TheETAIsNullWhenNobodyIsLetIn(t *testing.T) {
 	})
 }
 
+// Proves: outflow
 func TestCase8ARateChangeInTheRush(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, "")
@@ -247,6 +255,7 @@ func TestCase8ARateChangeInTheRush(t *testing.T) {
 	})
 }
 
+// Proves: drop
 func TestCase9ASecondEntryBeatsNobodysFirst(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 0, `,"opensAt":`+ms(time.Now().Add(w.pause(time.Minute, 8*time.Second))))
@@ -304,6 +313,7 @@ func TestCase9ASecondEntryBeatsNobodysFirst(t *testing.T) {
 	})
 }
 
+// Proves: ghosts
 func TestCase10TheSeventeenthOfAnAddress(t *testing.T) {
 	for _, when := range []struct{ more, code string }{
 		{`,"state":"paused"`, "queue_identity_limit"},
@@ -347,6 +357,7 @@ func damaged(good string) []string {
 	}
 }
 
+// Proves: token.payload
 func TestCase13DamagedTokensNeverMakeA500(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused","queueMaxPerIp":null`)
@@ -429,6 +440,7 @@ func TestCase15NothingPersonalIsCacheable(t *testing.T) {
 	})
 }
 
+// Proves: generation
 func TestCase16ARoomDeletedAndMadeAgain(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -456,6 +468,7 @@ func TestCase16ARoomDeletedAndMadeAgain(t *testing.T) {
 	})
 }
 
+// Proves: join
 func TestCase19TwentyJoinsAtOnceOneVisitor(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)

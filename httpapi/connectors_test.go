@@ -10,6 +10,7 @@ import (
 	"qm/edge/connector"
 )
 
+// Proves: registry
 func TestTheRegistryNamesWhatThisServerHandsOut(t *testing.T) {
 	inMemory(t, Options{PublicURL: "https://queue.shop.example"}, func(w *world) {
 		b := w.browser("198.51.100.1")

@@ -39,6 +39,7 @@ func wrongCode(t *testing.T, uri string, at time.Time) string {
 	return ""
 }
 
+// Proves: factor
 func TestSecondFactor(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		operator, id := w.hire("operator")

@@ -98,10 +98,11 @@ func TestTheGuidesSpeakOfRoutesThatExist(t *testing.T) {
 	})
 }
 
+// Proves: docs
 func TestGuides(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		b := w.browser("198.51.100.1")
-		for _, path := range []string{"/docs", "/docs/integration", "/docs/operations", "/docs/architecture", "/docs/performance"} {
+		for _, path := range []string{"/docs", "/docs/integration", "/docs/operations", "/docs/architecture", "/docs/performance", "/progress"} {
 			a := b.do("GET", path, "")
 			if a.status != http.StatusOK || !strings.Contains(a.body, "<h1") || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
 				t.Errorf("%s: %d", path, a.status)

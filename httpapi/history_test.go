@@ -23,6 +23,8 @@ func (a answer) list(t *testing.T, name string) (rows []map[string]any) {
 }
 
 // What happened shows in the chart and in the report at once, of the room and of all rooms.
+//
+// Proves: metrics.series, reports
 func TestHistoryShowsWhatHappened(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 0, "")
@@ -119,6 +121,7 @@ func TestHistoryOfAQuietRoom(t *testing.T) {
 	})
 }
 
+// Proves: reports
 func TestHistoryRefusals(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, "")

@@ -140,6 +140,8 @@ type holder struct {
 }
 
 // TestCredentialMatrix walks every route and method with every kind of credential and compares with the table in the docs.
+//
+// Proves: grants
 func TestCredentialMatrix(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		_, grants := readGrants(t)
@@ -311,6 +313,8 @@ func TestCredentialMatrix(t *testing.T) {
 func (b *browser) lend(to *browser) { to.headers["Authorization"] = b.headers["Authorization"] }
 
 // Signing in and out judge what they are given themselves.
+//
+// Proves: session
 func TestSessionJudgesItself(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		viewer, _ := w.hire("viewer")

@@ -132,6 +132,7 @@ func (e *eventStream) next() (event string, data map[string]any, ok bool) {
 	return "", nil, false
 }
 
+// Proves: events
 func TestStreamTellsOfEachChange(t *testing.T) {
 	onNetwork(t, Options{}, func(t *testing.T, s *site) {
 		s.room("rm1", 60, `,"state":"paused"`)
@@ -169,6 +170,7 @@ func TestStreamTellsOfEachChange(t *testing.T) {
 	})
 }
 
+// Proves: sse.limits
 func TestStreamsAreLimitedAndEndWithTheServer(t *testing.T) {
 	onNetwork(t, Options{SSEMaxTotal: 3, SSEPerIP: 2}, func(t *testing.T, s *site) {
 		s.room("rm1", 60, `,"state":"paused"`)
@@ -303,6 +305,8 @@ func TestSlowReadersAreCut(t *testing.T) {
 }
 
 // An idle stream says something at least every five seconds (seed 004, GET /api/events).
+//
+// Proves: events
 func TestStreamsBeat(t *testing.T) {
 	onNetwork(t, Options{}, func(t *testing.T, s *site) {
 		s.room("rm1", 60, `,"state":"paused","presenceSec":30`)
@@ -325,6 +329,7 @@ func TestStreamsBeat(t *testing.T) {
 	})
 }
 
+// Proves: admin.events
 func TestConsoleStreamSendsFullFramesThenDeltas(t *testing.T) {
 	onNetwork(t, Options{}, func(t *testing.T, s *site) {
 		s.room("rm1", 60, `,"state":"paused"`)

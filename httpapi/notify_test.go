@@ -244,6 +244,7 @@ func TestNotifyRefuses(t *testing.T) {
 	})
 }
 
+// Proves: notify
 func TestCase16NotifyOfAnEndedGeneration(t *testing.T) {
 	onEachStoreMailing(t, func(p *postbox) {
 		p.room("rm1", 60, `,"state":"paused"`)
@@ -301,6 +302,8 @@ func TestJoinStatesWhatIsHeld(t *testing.T) {
 }
 
 // One mail when the turn is near and one when it has come, in the language of whoever asked; then the address is gone.
+//
+// Proves: notify
 func TestTurnsAreMailedOnceEach(t *testing.T) {
 	onEachStoreMailing(t, func(p *postbox) {
 		p.room("rm1", 1, `,"state":"paused","branding":{"name":"Spring Shop"}`)
@@ -450,6 +453,8 @@ func TestARegistrationFollowsARejoin(t *testing.T) {
 }
 
 // The link in a mail asks before it does anything, and then needs nothing but itself.
+//
+// Proves: notify
 func TestMailsEndByTheirLink(t *testing.T) {
 	onEachStoreMailing(t, func(p *postbox) {
 		p.room("rm1", 1, `,"state":"paused"`)

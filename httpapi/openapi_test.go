@@ -187,6 +187,8 @@ func addressOf(path string, item *openapi3.PathItem) string {
 }
 
 // TestEveryDocumentedAnswerIsSeen provokes each status of each route, and each code, and checks the answer against the document.
+//
+// Proves: errors, join, status
 func TestEveryDocumentedAnswerIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := theContract(t)

@@ -42,6 +42,7 @@ func (w *world) console(key, code string) *browser {
 	return b
 }
 
+// Proves: operators
 func TestOperators(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, "")
@@ -126,6 +127,7 @@ func TestRevocationEndsWhatTheKeyBegan(t *testing.T) {
 	})
 }
 
+// Proves: monitor
 func TestMonitorLinksOfTheOrganisation(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"returnOrigins":["https://a.example"],"tagOrigins":["https://b.example"],"urlPatterns":["/sale*"]`)
@@ -200,6 +202,7 @@ func TestStreamsEndWithTheirKey(t *testing.T) {
 	})
 }
 
+// Proves: shutdown
 func TestShutdown(t *testing.T) {
 	stopped := make(chan bool, 1)
 	inMemory(t, Options{Stop: func() { stopped <- true }}, func(w *world) {

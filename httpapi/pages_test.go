@@ -11,6 +11,8 @@ import (
 )
 
 // While the room cannot be asked the page is there, in the visitor's language, takes no place, and comes back by itself.
+//
+// Proves: backend.down
 func TestThePageInRetryMode(t *testing.T) {
 	fail := &broken{}
 	inMemory(t, Options{Engine: fail}, func(w *world) {

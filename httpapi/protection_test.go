@@ -78,6 +78,8 @@ func (w *world) joinsOf(id string) (n int) {
 }
 
 // Off judges nobody; monitor counts and changes nothing; enforce refuses and holds, and writes nothing of those it refuses.
+//
+// Proves: security, protection
 func TestProtection(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("off", 6000, "")
@@ -187,6 +189,8 @@ func (w *world) reasons(id string) (ids []string) {
 }
 
 // A proof of work takes the place of the refusal, for one place each.
+//
+// Proves: protection
 func TestProofOfWork(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("enf", 0, `,"protection":{"mode":"enforce","work":true}`)

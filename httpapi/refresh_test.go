@@ -6,6 +6,8 @@ import (
 )
 
 // A wait may outlast the token and the cookies (seed 004, QM-391, QM-469).
+//
+// Proves: token.refresh
 func TestAnOldTokenIsSignedAnewForItsOwner(t *testing.T) {
 	const hour = time.Hour
 	inMemory(t, Options{CookieMaxAgeSec: 7200}, func(w *world) {
@@ -46,6 +48,7 @@ func TestAnOldTokenIsSignedAnewForItsOwner(t *testing.T) {
 	})
 }
 
+// Proves: token.refresh
 func TestAStreamWhoseTokenFallsDueEnds(t *testing.T) {
 	onNetwork(t, Options{CookieMaxAgeSec: 120}, func(t *testing.T, s *site) {
 		s.room("rm1", 60, `,"state":"paused"`)

@@ -11,6 +11,8 @@ import (
 )
 
 // Case 14: the return address cannot leave the shop.
+//
+// Proves: return
 func TestCase14TheReturnAddressCannotLeaveTheShop(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, "")

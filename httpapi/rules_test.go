@@ -9,6 +9,8 @@ import (
 )
 
 // What a room may do by itself is stored as it was asked for, told as its settings take it, and switched off by null.
+//
+// Proves: openings
 func TestRulesOfARoom(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, "")
@@ -61,6 +63,8 @@ func TestRulesOfARoom(t *testing.T) {
 }
 
 // A room in bypass begins to queue when checks and joins say that a surge has come, each visitor counted once.
+//
+// Proves: autoActivate
 func TestASurgeAtTheDoor(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"state":"bypass","autoActivate":{"arrivalsPerMinute":20}`)

@@ -44,6 +44,8 @@ func TestTheScriptTagIsServed(t *testing.T) {
 }
 
 // What a browser may ask across origins is what the answer then lets it read (seed 004, Versioning policy).
+//
+// Proves: cors
 func TestThePreflightOfADoorKeyDecidesAsTheCheck(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"returnOrigins":["https://a.example"],"tagOrigins":["https://b.example"]`)

@@ -161,6 +161,8 @@ http {
 
 // Case 17: a stream reaches the page frame by frame on all its addresses, direct by either version of HTTP and through an nginx with its
 // defaults, which would hold back what it may.
+//
+// Proves: events
 func TestStreamsReachThePageThroughAProxy(t *testing.T) {
 	t.Parallel()
 	p := onSockets(t, Options{})

@@ -91,7 +91,7 @@ var files = map[string]string{
 }
 
 // apart are routes that are not part of the contract: what operators use, and the page behind the demo room.
-var apart = map[string]bool{"console": true, "docs": true, "metrics": true, "demo": true}
+var apart = map[string]bool{"console": true, "docs": true, "progress": true, "metrics": true, "demo": true}
 
 // sound checks what holds of every answer.
 func sound(t *testing.T, what string, a address, rec *httptest.ResponseRecorder) {
@@ -135,6 +135,7 @@ func sound(t *testing.T, what string, a address, rec *httptest.ResponseRecorder)
 	}
 }
 
+// Proves: versioning
 func TestEveryTwinAnswersTheSame(t *testing.T) {
 	inMemory(t, Options{Demo: true}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused","urlPatterns":["/sale*"]`)
@@ -184,6 +185,7 @@ func TestEveryTwinAnswersTheSame(t *testing.T) {
 	})
 }
 
+// Proves: verbs
 func TestEveryRouteRefusesOtherVerbs(t *testing.T) {
 	inMemory(t, Options{Demo: true}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -220,6 +222,8 @@ func TestEveryRouteRefusesOtherVerbs(t *testing.T) {
 
 // TestPreflightDecidesAsTheRealMethod: it never advertises an origin that the answer itself would refuse, nor a credential that it would
 // not take (seed 004, Versioning policy).
+//
+// Proves: preflight
 func TestPreflightDecidesAsTheRealMethod(t *testing.T) {
 	inMemory(t, Options{Demo: true}, func(w *world) {
 		w.room("rm1", 60, `,"returnOrigins":["https://back.example"],"tagOrigins":["https://tag.example"]`)
@@ -447,6 +451,8 @@ func expires(rec *httptest.ResponseRecorder) bool {
 }
 
 // TestAVouchedCheckCountsForItsAddress: not for the edge that asks for all of them (seed 004, Edge check).
+//
+// Proves: vouch
 func TestAVouchedCheckCountsForItsAddress(t *testing.T) {
 	inMemory(t, Options{CheckLimitPerMin: 2}, func(w *world) {
 		w.room("rm1", 60, "")

@@ -33,6 +33,7 @@ func (a answer) scoped(t *testing.T, action, scope string, rule any) answer {
 	return a
 }
 
+// Proves: scope
 func TestCase11AnotherSpellingIsStillInScope(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused","urlPatterns":["/black-friday*"]`)
@@ -52,6 +53,7 @@ func TestCase11AnotherSpellingIsStillInScope(t *testing.T) {
 	})
 }
 
+// Proves: scope
 func TestCase12NoURLNoReferer(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused","urlPatterns":["/sale*"]`)
@@ -110,6 +112,8 @@ func TestATrimmedRefererIsNoPage(t *testing.T) {
 }
 
 // A page out of scope takes nothing and costs nothing: no place, no door session, no code, no event.
+//
+// Proves: scope
 func TestAPageOutOfScopeSpendsNothing(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 600, `,"urlPatterns":["/sale*","!/sale/terms"]`)
@@ -196,6 +200,7 @@ func TestURLPatternsAreJudged(t *testing.T) {
 	})
 }
 
+// Proves: targeting
 func TestTargetingForConnectors(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"urlPatterns":["/Sale*","!/sale/terms"]`)
@@ -278,6 +283,7 @@ func TestTargetingTakesFromTheAllowanceOfChecks(t *testing.T) {
 	})
 }
 
+// Proves: rules.hits
 func TestOperatorsSeeWhatEachRuleDecides(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused","urlPatterns":["/sale*","!/sale/terms","/never"]`)

@@ -48,6 +48,7 @@ func (b *browser) withKey(key string) *browser {
 	return b
 }
 
+// Proves: verify
 func TestVerifyOnEachStore(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"tagOrigins":["https://tag.example"],"returnOrigins":["https://back.example"],"urlPatterns":["/sale*","!/sale/terms"]`)
@@ -79,6 +80,7 @@ func TestVerifyOnEachStore(t *testing.T) {
 	})
 }
 
+// Proves: verify
 func TestVerifyFindsWhatIsWrong(t *testing.T) {
 	inMemory(t, Options{PublicURL: "https://queue.shop.example"}, func(w *world) {
 		w.room("rm1", 60, `,"tagOrigins":["https://tag.example"],"returnOrigins":["https://back.example"],"urlPatterns":["/sale*","!/sale/terms"]`)
@@ -178,6 +180,7 @@ func TestAKeyedReportSaysMore(t *testing.T) {
 	})
 }
 
+// Proves: verify
 func TestVerifyAsAnImage(t *testing.T) {
 	inMemory(t, Options{PublicURL: "https://queue.shop.example"}, func(w *world) {
 		w.room("rm1", 60, "")

@@ -54,6 +54,7 @@ func TestEveryRouteHasATwinAndKnowsItsVerbs(t *testing.T) {
 	})
 }
 
+// Proves: owner.cookie, cookie.cap
 func TestCookies(t *testing.T) {
 	inMemory(t, Options{RoomCookieCap: 3, CookieMaxAgeSec: 1000}, func(w *world) {
 		for i := range 6 {
@@ -123,6 +124,7 @@ func TestAStrayCookieLosesNoPlace(t *testing.T) {
 	})
 }
 
+// Proves: cors
 func TestCheckOverCORS(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, "")
@@ -158,6 +160,7 @@ func TestCheckOverCORS(t *testing.T) {
 	})
 }
 
+// Proves: check, door.key
 func TestCheck(t *testing.T) {
 	inMemory(t, Options{PublicURL: "https://queue.example"}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -246,6 +249,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
+// Proves: door.key
 func TestADoorSessionEndsWhenUnseenAndWhenOld(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 600, `,"sessionTtlSec":60,"sessionMaxSec":300`)
@@ -270,6 +274,7 @@ func TestADoorSessionEndsWhenUnseenAndWhenOld(t *testing.T) {
 	})
 }
 
+// Proves: limits
 func TestRateLimits(t *testing.T) {
 	inMemory(t, Options{JoinLimitPerMin: 3, StatusLimitPerMin: 4, CheckLimitPerMin: 2}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -301,6 +306,8 @@ func TestRateLimits(t *testing.T) {
 }
 
 // Whatever fails below is worded here, and takes no place away.
+//
+// Proves: check.durable
 func TestFailuresBelow(t *testing.T) {
 	fail := &broken{}
 	inMemory(t, Options{Engine: fail}, func(w *world) {
@@ -364,6 +371,8 @@ func TestFailuresBelow(t *testing.T) {
 }
 
 // A token beyond this process's view is not seen yet, never expired (architecture.md, The actor).
+//
+// Proves: status
 func TestATokenBeyondTheViewWaits(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -393,6 +402,7 @@ func TestATokenBeyondTheViewWaits(t *testing.T) {
 	})
 }
 
+// Proves: waiting.page
 func TestThePageWorksWithoutJavaScript(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused","branding":{"name":"<b>Shop</b>"}`)
@@ -443,6 +453,7 @@ func TestTheDemoPageLetsInWhoHasPassed(t *testing.T) {
 	})
 }
 
+// Proves: health
 func TestHealthTellsTheTruth(t *testing.T) {
 	inMemory(t, Options{Version: "1.2.3", Stores: "memory+memory"}, func(w *world) {
 		time.Sleep(time.Second)
@@ -458,6 +469,7 @@ func TestHealthTellsTheTruth(t *testing.T) {
 	})
 }
 
+// Proves: errors
 func TestEveryCodeIsWorded(t *testing.T) {
 	for code, v := range Codes {
 		if v.Status < 400 || v.Title == "" || strings.ToLower(code) != code {

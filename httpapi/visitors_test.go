@@ -36,6 +36,7 @@ func (a answer) says(t *testing.T, member string, parts ...string) {
 
 const visitorsPath = "/api/v1/admin/rooms/rm1/visitors?"
 
+// Proves: visitors
 func TestHelpDeskFindsAVisitor(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)
@@ -123,6 +124,7 @@ func TestHelpDeskFindsAVisitor(t *testing.T) {
 	})
 }
 
+// Proves: visitors
 func TestHelpDeskFollowsAPreQueueEntry(t *testing.T) {
 	onEachStore(t, func(w *world) {
 		opens := time.Now().Add(w.pause(10*time.Second, 2*time.Second))
@@ -184,6 +186,8 @@ func (e endlessEngine) View(ctx context.Context, id string) (projection.View, er
 }
 
 // While SECRET_PREVIOUS is in use a code may name a place by either secret. Who of them is calling is for the help desk to find out.
+//
+// Proves: visitors
 func TestAmbiguousCodeIsNotGuessed(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		w.room("rm1", 60, `,"state":"paused"`)

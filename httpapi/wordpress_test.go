@@ -6,6 +6,7 @@ import (
 	"qm/edge/connector"
 )
 
+// Proves: registry
 func TestWordPressLearnsOfItsUpdate(t *testing.T) {
 	inMemory(t, Options{PublicURL: "https://queue.shop.example"}, func(w *world) {
 		got := w.browser("198.51.100.1").get("/api/v1/connectors/wordpress/update").want(t, 200, "")

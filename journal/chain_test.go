@@ -80,6 +80,7 @@ func TestSumCoversEveryField(t *testing.T) {
 	}
 }
 
+// Proves: journal.chain
 func TestChain(t *testing.T) {
 	batch := make([]Record, 6)
 	for i := range batch {

@@ -10,6 +10,8 @@ import (
 )
 
 // TestDiff: a projection made by Rebuild equals the journal; one that lacks an event, or has one too many, does not.
+//
+// Proves: journal.replay
 func TestDiff(t *testing.T) {
 	for name, record := range recordings {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 
 // TestAnyHistoryVerifies: whatever is asked of the core, in whatever order, with restarts in between, the journal verifies, folds
 // to the room as it is, is told without a gap, and its projection equals it.
+//
+// Proves: journal.replay
 func TestAnyHistoryVerifies(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRecorder(t, "production/any")

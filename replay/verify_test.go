@@ -101,6 +101,8 @@ func ndjson(t testing.TB, records []journal.Record) []byte {
 
 // TestVerifyJournals walks testdata/journals: good ones verify, broken ones yield exactly the findings that broken.json
 // names, and every check has a broken journal.
+//
+// Proves: draw.proof, journal.chain
 func TestVerifyJournals(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(journalDir, "broken.json"))
 	if err != nil {

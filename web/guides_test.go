@@ -16,6 +16,9 @@ func TestTheGuidesOnEveryScreen(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page, ok := docs.Guide(strings.TrimPrefix(r.URL.Path, "/docs/"))
+		if r.URL.Path == "/docs/progress" {
+			page, ok = docs.Progress(), true
+		}
 		if !ok {
 			http.NotFound(w, r)
 			return
@@ -27,7 +30,7 @@ func TestTheGuidesOnEveryScreen(t *testing.T) {
 	t.Cleanup(s.Close)
 	b := newTab(t)
 	b.before(testenv.Axe(t))
-	for _, name := range []string{"integration", "operations"} {
+	for _, name := range []string{"integration", "operations", "progress"} {
 		b.open(s.URL + "/docs/" + name)
 		for i, width := range []int64{320, 1440} {
 			b.size(width, 900)

@@ -94,6 +94,7 @@ func TestEveryLanguageIsThere(t *testing.T) {
 	}
 }
 
+// Proves: waiting.page
 func TestEveryLocaleHasEverySentence(t *testing.T) {
 	english := sentences(t, "en")
 	for _, tag := range tags(t) {

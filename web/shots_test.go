@@ -112,6 +112,8 @@ func scenes(server string) map[string]scene {
 // TestEveryStateOnEveryScreen draws each state at three widths, in both colour schemes, from left to right and from right to left: axe
 // finds nothing, nothing is wider than the screen, the console has nothing to say. With QM_TEST_SHOTS=dir or go test -artifacts it draws
 // every width in both schemes and keeps the pictures for eyes.
+//
+// Proves: waiting.page
 func TestEveryStateOnEveryScreen(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("QM_TEST_SHOTS")

@@ -53,6 +53,8 @@ func gate(a ask) any {
 // Into the line and back to the exact address, whatever it is made of; no
 // credential stays in the address, the history or a Referer, and the key is
 // shown from then on.
+//
+// Proves: snippet
 func TestSnippetLeadsBackToTheExactAddress(t *testing.T) {
 	t.Parallel()
 	b := shopper(t)

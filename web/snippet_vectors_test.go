@@ -82,6 +82,8 @@ func plainCookies(line string) bool {
 }
 
 // The script in the page decides as the connectors on servers do, case by case.
+//
+// Proves: connectors
 func TestSnippetKeepsTheVectors(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("../edge/connector/vectors.json")

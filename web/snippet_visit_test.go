@@ -29,6 +29,8 @@ func paths(asks []ask) (list []string) {
 // A visitor who is sent back and forth sees the page after the third time in
 // a minute, with the reason. It holds where nothing can be stored, with a code
 // and without.
+//
+// Proves: snippet
 func TestSnippetBreaksLoops(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) *tab{"with storage": shopper, "storage blocked": blockedShopper} {
@@ -115,6 +117,8 @@ func TestSnippetWithoutStorageKeepsTheKeyForThePage(t *testing.T) {
 
 // A page that changes its address without loading is asked about anew: once a
 // burst, the latest alone, and never because of the fragment.
+//
+// Proves: snippet
 func TestSnippetFollowsSinglePageApplications(t *testing.T) {
 	t.Parallel()
 	b := shopper(t)
@@ -319,6 +323,8 @@ func TestSnippetLeavesOtherPagesAlone(t *testing.T) {
 
 // A prefix that the server does not know is tried once a page, also when the
 // browser hides that answer; from then on the other one is asked.
+//
+// Proves: snippet
 func TestSnippetFallsBackOnce(t *testing.T) {
 	t.Parallel()
 	b := shopper(t)

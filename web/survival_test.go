@@ -160,6 +160,8 @@ func TestALineMadeAgainTakesItsVisitorsIn(t *testing.T) {
 }
 
 // While the room cannot be asked the page says so, takes no place at once, and has one as soon as it can.
+//
+// Proves: backend.down
 func TestThePageInRetryMode(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, at(24, 300))

@@ -113,6 +113,7 @@ func TestServerRestarts(t *testing.T) {
 	b.clean("503")
 }
 
+// Proves: token.refresh
 func TestRefreshFrameReopensOnce(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, at(24, 300))
@@ -137,6 +138,7 @@ func TestRefreshFrameReopensOnce(t *testing.T) {
 	b.clean()
 }
 
+// Proves: lapsed
 func TestLostPlaceIsSaidInWords(t *testing.T) {
 	t.Parallel()
 	visitor := newTab(t)
@@ -178,6 +180,7 @@ func TestInvalidTokenRejoinsOnce(t *testing.T) {
 	b.clean("401")
 }
 
+// Proves: now
 func TestScheduledCountsInTheDevicesTime(t *testing.T) {
 	t.Parallel()
 	// The server's clock is an hour ahead of the device's.
@@ -374,6 +377,7 @@ func TestPageAsleepAsksAtOnce(t *testing.T) {
 	b.clean()
 }
 
+// Proves: waiting.page
 func TestWithoutJavaScript(t *testing.T) {
 	t.Parallel()
 	n := func(v int64) *int64 { return &v }
@@ -402,6 +406,8 @@ func TestWithoutJavaScript(t *testing.T) {
 }
 
 // Nothing moves the layout, whatever the line does, on any width.
+//
+// Proves: waiting.page
 func TestNothingMoves(t *testing.T) {
 	t.Parallel()
 	visitor := newTab(t)

@@ -24,6 +24,7 @@ func render(t *testing.T, p web.WaitingPage) string {
 	return b.String()
 }
 
+// Proves: waiting.assets
 func TestAssetsAreNamedByTheirHash(t *testing.T) {
 	for _, name := range []string{"waiting.css", "waiting.js", "waiting-words.js", "console/console.css", "console/app.js", "console/vendor/uPlot.js", "target.js", "mark.svg"} {
 		path := web.AssetPath(name)

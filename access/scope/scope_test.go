@@ -223,6 +223,7 @@ func TestGlobIsWhatItSays(t *testing.T) {
 
 var anyRules = rapid.SliceOfN(rapid.StringMatching(`!?(https://[ab]\.example)?/[ab]{0,2}\*?[ab/]{0,2}\*?`), 1, 6)
 
+// Proves: targeting
 func TestExceptionsWinInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := anyRules.Draw(t, "rules")
@@ -315,6 +316,8 @@ func quickest(r *Rules, raw string) time.Duration {
 
 // Twice the address takes about twice the time, whatever the rules, and a long one some microseconds (issue 3, Targeting). The bounds are wide, since
 // the machine may be busy: quadratic time would be 256 times as long, and exponential time would not end.
+//
+// Proves: targeting
 func TestMatchingIsLinear(t *testing.T) {
 	r := hostile(t)
 	for _, piece := range []string{"a", "ab", "/a", "%61", "ä"} {

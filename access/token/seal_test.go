@@ -2,6 +2,7 @@ package token
 
 import "testing"
 
+// Proves: token.forms
 func TestSeal(t *testing.T) {
 	sealed := ring(t, "old", "", false).Seal([]byte("secret"), "a")
 	for _, c := range []struct {

@@ -45,6 +45,8 @@ func TestNewRefuses(t *testing.T) {
 
 // RFC 5869 by hand, with nothing but HMAC: extract under a salt of zeros, then
 // one block of expand, which is all that 32 bytes take.
+//
+// Proves: token.forms
 func TestDerivedKeysAreHKDF(t *testing.T) {
 	mac := func(key []byte, parts ...[]byte) []byte {
 		m := hmac.New(sha256.New, key)
@@ -89,6 +91,8 @@ func visitors() *rapid.Generator[Visitor] {
 
 // What is signed comes back, in both forms, from every keyring that may verify
 // it, and is byte for byte what the reference implementation signs.
+//
+// Proves: token.payload
 func TestVisitorRoundTrip(t *testing.T) {
 	legacy, v2 := keyring(t, Options{}), keyring(t, Options{SignV2: true})
 	rotated, err := New("the next secret", testSecret, Options{})
@@ -218,6 +222,8 @@ func TestReferencesAndCodes(t *testing.T) {
 
 // The recorded values were made by another implementation: a port must come to
 // the same (seed 004, QM-469).
+//
+// Proves: token.refresh
 func TestRefreshJitterVectors(t *testing.T) {
 	recorded, err := os.ReadFile(filepath.Join(vectorDir, "refresh.json"))
 	if err != nil {

@@ -222,6 +222,7 @@ func makeVectors(t testing.TB) map[string]vectorFile {
 	}
 }
 
+// Proves: token.forms
 func TestVectors(t *testing.T) {
 	for name, made := range makeVectors(t) {
 		path := filepath.Join(vectorDir, name)

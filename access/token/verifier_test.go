@@ -15,6 +15,8 @@ func ring(t *testing.T, secret, previous string, v2 bool) *Keyring {
 }
 
 // A verifier lives through a rotation when its key is used meanwhile, and never goes back to the first form.
+//
+// Proves: token.forms
 func TestVerifiers(t *testing.T) {
 	const key = "qmo_01jz_A"
 	old, oldV2 := ring(t, "old", "", false).Verifier(key), ring(t, "old", "", true).Verifier(key)

@@ -62,6 +62,8 @@ func (h *hook) told(rule string) (list []string) {
 
 // A line that stands still is told to the webhook, which refuses at first, and by mail; once, though two processes serve the room and both are
 // killed; and when the line moves on, that is told once too.
+//
+// Proves: alerts, webhook
 func TestAnAlertIsToldOnce(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"memory", "valkey+pg"} {

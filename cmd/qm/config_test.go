@@ -55,6 +55,7 @@ func TestConfigGood(t *testing.T) {
 	}
 }
 
+// Proves: admin.key
 func TestConfigProblems(t *testing.T) {
 	for _, test := range []struct {
 		name string

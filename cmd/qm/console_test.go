@@ -20,6 +20,8 @@ import (
 
 // The operator's path: Chromium walks through the console's pages of a room and each act there, on the real binary with one room that begins
 // empty. Each page is judged by axe and drawn at 360 and 1440 px, and nothing may be wider than the screen or complain.
+//
+// Proves: console
 func TestOperatorInABrowser(t *testing.T) {
 	t.Parallel()
 	p := startQM(t, stores{}, nil)

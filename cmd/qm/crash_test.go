@@ -11,6 +11,8 @@ import (
 
 // Case 18: kill -9 in the rush, twenty times. Each lane has a database of its own, and waits out the dead owner's lease beside
 // the others.
+//
+// Proves: restart
 func TestKillInASurge(t *testing.T) {
 	t.Parallel()
 	const lanes, kills = 5, 4

@@ -54,6 +54,8 @@ var link = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\S+`)
 
 // A visitor asks, the turn comes, and a mail arrives in their language with links that work. The address is nowhere but where it can be
 // erased, and then it is erased.
+//
+// Proves: notify
 func TestTheTurnIsMailed(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"memory", "valkey+pg"} {
@@ -162,6 +164,8 @@ func everything(t *testing.T, s stores) string {
 }
 
 // A mail that could not be sent outlives the process, and two processes send it once between them.
+//
+// Proves: notify
 func TestAPendingMailSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	s, _ := durableStores(t)

@@ -29,6 +29,8 @@ import (
 
 // The operations guide is a story: its blocks are run here one after the other, as an operator would, on stores and binaries of their own. A
 // block in a language that is neither run nor known to hold no command fails the test, and so does a command that ends otherwise than the guide says.
+//
+// Proves: journal.replay
 func TestTheOperationsGuide(t *testing.T) {
 	t.Parallel()
 	o := newOperation(t)

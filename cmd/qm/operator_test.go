@@ -10,6 +10,8 @@ import (
 )
 
 // An operator's key and console session outlive the process, an owner stops it in order over HTTP, and qm-replay verifies and tells who did what.
+//
+// Proves: operators, shutdown
 func TestOperatorsOutliveTheProcessThatAnOwnerStops(t *testing.T) {
 	t.Parallel()
 	s, _ := durableStores(t)

@@ -24,6 +24,8 @@ import (
 
 // The owner's path: Chromium walks through the console's pages of the organisation and each act there, on the real binary. Each page is
 // judged by axe and drawn at 360 and 1440 px; nothing may be wider than the screen, and the browser's console has nothing to say.
+//
+// Proves: console
 func TestOwnerInABrowser(t *testing.T) {
 	t.Parallel()
 	paged := make(chan string, 16)

@@ -64,6 +64,8 @@ func TestPostgresGoesAndComesBack(t *testing.T) {
 }
 
 // Case 20: a stalled database does not stall readers.
+//
+// Proves: stall
 func TestStalledPostgresDoesNotStallReaders(t *testing.T) {
 	t.Parallel()
 	pg, vk := testenv.OwnPostgres(t), testenv.OwnValkey(t)
@@ -174,6 +176,8 @@ func TestSecondProcessReadsAndTakesOver(t *testing.T) {
 }
 
 // 10,000 joins at once: no crash, no reorder, no gap.
+//
+// Proves: burst
 func TestTenThousandJoinsAtOnce(t *testing.T) {
 	s, _ := durableStores(t)
 	p := startQM(t, s, nil)

@@ -14,6 +14,8 @@ import (
 
 // A browser that a program drives says so: monitor counts it and lets it in, enforce refuses it in words, and a proof of work opens the
 // door. How long the proof takes is in the log, with the processor throttled sixfold.
+//
+// Proves: protection
 func TestProtectionInABrowser(t *testing.T) {
 	t.Parallel()
 	chromium := startChromium(t)

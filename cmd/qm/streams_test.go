@@ -18,6 +18,8 @@ import (
 )
 
 // Ten thousand pages listen when the server is restarted: all come back, each with its place, and each at a time of its own.
+//
+// Proves: streams
 func TestTenThousandStreamsComeBack(t *testing.T) {
 	const pages = 10_000
 	s, _ := durableStores(t)

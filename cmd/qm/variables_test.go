@@ -164,6 +164,8 @@ func (p *process) read(path, key string) string {
 
 // What a running server says of itself: its configuration without its secrets, and metrics that Prometheus's own linter has nothing
 // to say of.
+//
+// Proves: health, prometheus
 func TestServerTellsOfItself(t *testing.T) {
 	t.Parallel()
 	promtool := testenv.Promtool(t)

@@ -147,6 +147,8 @@ func TestTheGTMTemplateIsWhole(t *testing.T) {
 
 // What the template does in Tag Manager's sandbox: it loads the script with the settings in its address, then checks the installation,
 // once, and says which of the two failed by the tag's own status.
+//
+// Proves: connectors
 func TestTheGTMTemplateRuns(t *testing.T) {
 	s := gtmTemplate(t)
 	m, _ := connector.Named("gtm")

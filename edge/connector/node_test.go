@@ -46,6 +46,8 @@ func behindProxy(t *testing.T) func(http.Header, vectorRequest, map[string]any) 
 }
 
 // TestNode puts a node:http server and an Express one behind the connector.
+//
+// Proves: connectors
 func TestNode(t *testing.T) {
 	folder := install(t, "node")
 	for _, kind := range []string{"http", "express"} {

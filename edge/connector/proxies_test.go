@@ -229,6 +229,7 @@ func run(t *testing.T, address, program string, args ...string) {
 	}
 }
 
+// Proves: connectors
 func TestNginx(t *testing.T) {
 	address := nginx(t, settings{
 		queue: judge(t), room: "rm1", key: "the-key-of-the-proxy", fail: "closed", scheme: "$http_x_test_proto",
@@ -239,6 +240,7 @@ func TestNginx(t *testing.T) {
 	}}.conform(t)
 }
 
+// Proves: connectors
 func TestCaddy(t *testing.T) {
 	address := caddy(t, settings{queue: judge(t), room: "rm1", key: "the-key-of-the-proxy", fail: "closed"}, origin(t), func(file string) string {
 		for _, own := range []string{"{remote_host}", "{scheme}"} {

@@ -320,6 +320,8 @@ func (v *vector) compare(res *http.Response, body []byte, served bool) (wrong []
 }
 
 // TestGoConnector runs every vector.
+//
+// Proves: connectors
 func TestGoConnector(t *testing.T) {
 	q := newQueue(t)
 	away := httptest.NewServer(http.NotFoundHandler())

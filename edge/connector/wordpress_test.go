@@ -32,6 +32,8 @@ func startWordPress(t *testing.T) (address, options string, said *output) {
 }
 
 // TestWordPress puts a WordPress site behind the plugin.
+//
+// Proves: connectors
 func TestWordPress(t *testing.T) {
 	address, _, _ := startWordPress(t)
 	s := site{

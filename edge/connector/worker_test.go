@@ -9,6 +9,8 @@ import (
 )
 
 // TestWorker puts a site behind the connector in workerd.
+//
+// Proves: connectors
 func TestWorker(t *testing.T) {
 	folder := install(t, "worker")
 	env := map[string]string{"QM_MINIFLARE": testenv.NPM(t, "miniflare")}

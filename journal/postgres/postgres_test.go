@@ -227,6 +227,8 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 // What is not what was written is named by its seq, by the reader where it cannot even be read.
+//
+// Proves: journal.chain
 func TestDamagedRows(t *testing.T) {
 	pg := testenv.Postgres(t)
 	j := open(t, pg.DSN, postgres.Options{})

@@ -154,6 +154,8 @@ func TestOneMessageWhateverTheNumberOfProcesses(t *testing.T) {
 }
 
 // A webhook that is away is asked again until it takes the message.
+//
+// Proves: webhook
 func TestAMessageIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, hook := journal.NewMemory(), new(told)
@@ -310,6 +312,8 @@ func TestShareLinksAboutToExpire(t *testing.T) {
 }
 
 // A receiver can tell our messages from others' by the key that SECRET gives.
+//
+// Proves: webhook
 func TestSignature(t *testing.T) {
 	var header string
 	var body []byte

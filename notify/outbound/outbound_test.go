@@ -14,6 +14,8 @@ import (
 )
 
 // A name or an address that leads inside is not reached, in whatever spelling.
+//
+// Proves: outbound
 func TestPrivateAddressesAreOutOfReach(t *testing.T) {
 	var hits atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
