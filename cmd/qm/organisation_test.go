@@ -37,6 +37,7 @@ func TestOwnerInABrowser(t *testing.T) {
 	p := startQM(t, stores{}, map[string]string{"ALERT_WEBHOOK_URL": hook.URL, "QM_ALLOW_PRIVATE_OUTBOUND": "1"})
 	p.admin(t, "POST", "rooms", `{"id":"spring","name":"Spring drop","targetUrl":"https://shop.example/","ratePerMinute":60}`, http.StatusOK)
 	p.admin(t, "POST", "rooms", `{"id":"spring","ratePerMinute":90,"branding":{"message":"Back at noon."}}`, http.StatusOK)
+	p.admin(t, "POST", "rooms", `{"id":"quiet","name":"Quiet","targetUrl":"https://shop.example/"}`, http.StatusOK)
 	chromium := startChromium(t)
 	w := owner(t, chromium)
 
@@ -203,6 +204,20 @@ func TestOwnerInABrowser(t *testing.T) {
 		}
 		w.types("#bucket", "day")
 		w.await(`location.hash.includes("by=day") && document.querySelector("thead th")?.textContent === "Day"`)
+	})
+	step("security", func(t *testing.T) {
+		p.admin(t, "POST", "rooms", `{"id":"spring","protection":{"mode":"monitor"}}`, http.StatusOK)
+		p.admin(t, "POST", "rooms", `{"id":"spring","colour":"red"}`, http.StatusBadRequest)
+		resp, err := http.Post(p.url+"/api/v1/join", "application/json", strings.NewReader(`{"roomId":"spring"}`)) // names no browser that it is
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		w.goes("/security", "The request names a program that is no browser.")
+		w.says("unknown_field")
+		w.judged("security")
+		w.types("#room", "quiet")
+		w.says("No visitor has been scored here since this server started.")
 	})
 	step("revoke", func(t *testing.T) {
 		w.goes("/operators", "Ada")

@@ -57,9 +57,9 @@ export function page() {
         if (wrong(fields, e)) e = new Error("Nothing was silenced.");
         throw e;
       }), (a) => (again(), reason.clear(), `${titleOf(a.rule)} tells nobody for ${SPANS.find(([v]) => v === Number(span.value))[1]}.`));
-    } }, el("div.filters", {}, label("Alert", rule), label("Where", room), label("For", span), reason.node, button), c.node);
+    } }, el("div.filters", {}, label("Alert", rule), label("Where", room), label("For", span), reason.node, button), c.box, c.out);
     const test = oneAct("Send a test page", () => api("POST", "/alerts"), (a) => `A test went to ${[a.webhook, a.mailed && "mail"].filter(Boolean).join(" and ") || "nobody"}.`);
     acts = el("section.panel", { "aria-labelledby": "quiet" }, el("h2", { id: "quiet" }, "Keep one quiet"), el("p.hint", {}, "A silenced alert still shows here; it tells nobody until the silence ends."), form, test.node);
   }
-  return { node: el("div", {}, head("Alerts"), place, ended.node, acts), leave: stop };
+  return { node: el("div", {}, head("Alerts"), place, ended.box, ended.out, acts), leave: stop };
 }

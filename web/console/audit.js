@@ -10,12 +10,27 @@ const KINDS = {
   operator: "gave a key", revoke: "revoked a key", reseal: "renewed a key's seal", signin: "signed in", signout: "signed out", link: "made a share link", unlink: "revoked share links", factor: "set up a second factor", "factor-on": "turned a second factor on", "factor-off": "took a second factor off", setting: "changed a setting", forget: "erased old details", shutdown: "stopped the server", silence: "silenced an alert", "silence-end": "ended a silence",
 };
 
+const MANY = 8; // members from which on they are folded away
+
+// flat is what an act tells with the settings of a room on one level.
+const flat = (o) => ({ ...o, settings: undefined, ...o?.settings, ...(o?.branding && { branding: undefined, ...Object.fromEntries(Object.entries(o.branding).map(([k, v]) => ["branding." + k, v])) }) });
+
 // changes says in words what was and what is.
 function changes(e) {
-  const names = [...new Set([...Object.keys(e.before || {}), ...Object.keys(e.after || {})])];
+  const before = flat(e.before);
+  const after = flat(e.after);
+  let names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((k) => (before[k] ?? "") !== "" || (after[k] ?? "") !== "");
+  // Where something changed, what stayed only says of whom it is.
+  const moved = names.filter((k) => saidOf(before[k]) !== saidOf(after[k]));
+  if (e.before && e.after && moved.length) names = names.filter((k) => k === "name" || moved.includes(k));
   if (!names.length) return "–";
-  const side = (o, k) => (/^(ends|until|before|opensAt)$/.test(k) && o[k] ? moment(o[k]) : saidOf(o[k]));
-  return el("ul.plainlist", {}, ...names.map((k) => el("li", {}, el("span.soft", {}, k + ": "), ...(e.before && k in e.before ? [side(e.before, k), e.after ? " → " : " (before)"] : []), ...(e.after && k in e.after ? [side(e.after, k)] : e.before && e.after ? ["nothing"] : []))));
+  const side = (o, k) => (/(^|[a-z])(ends|until|before|at)$/i.test(k) && Number(o[k]) > 1e11 ? moment(Number(o[k])) : saidOf(o[k]));
+  const line = (k) => {
+    if (!(k in before) || (k in after && saidOf(before[k]) === saidOf(after[k]))) return [side(after, k)];
+    return [side(before, k), " → ", k in after ? side(after, k) : "nothing"];
+  };
+  const list = el("ul.plainlist", {}, ...names.map((k) => el("li", {}, el("span.soft", {}, k + ": "), ...line(k))));
+  return names.length > MANY ? el("details", {}, el("summary", {}, `${names.length} settings`), list) : list;
 }
 
 export function page({ query }) {

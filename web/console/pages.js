@@ -22,6 +22,7 @@ export const pages = [
   { path: "/alerts", title: "Alerts", nav: "Alerts", role: "monitor", load: () => import("./alerts.js") },
   { path: "/reports", title: "Reports", nav: "Reports", role: "monitor", load: () => import("./reports.js") },
   { path: "/audit", title: "Audit", nav: "Audit", role: "viewer", load: () => import("./audit.js") },
+  { path: "/security", title: "Security", nav: "Security", role: "monitor", load: () => import("./security.js") },
   { path: "/connectors", title: "Connectors", nav: "Connectors", role: "viewer", load: () => import("./connectors.js") },
   { path: "/operators", title: "Operators", nav: "Operators", role: "owner", load: () => import("./operators.js") },
   { path: "/links", title: "Share links", nav: "Share links", role: "viewer", load: () => import("./links.js") },

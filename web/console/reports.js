@@ -19,6 +19,16 @@ export function page({ query }) {
   const place = el("div");
   const takes = el("div.row");
   let plot = null;
+  let redraw = () => {};
+  let width = 0;
+  const wide = new ResizeObserver(([{ contentRect }]) => {
+    if (plot && contentRect.width === width) return;
+    width = contentRect.width;
+    redraw();
+  });
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const recolour = () => plot && redraw();
+  dark.addEventListener("change", recolour);
 
   const asked = () => {
     const to = Date.now();
@@ -54,13 +64,24 @@ export function page({ query }) {
       { name: "Longest wait", num: true, cell: (r) => (r.passes ? span(r.waitMaxSec) : null) },
     ], "Nothing happened in this time.");
     t.fill([...a.rows].sort((x, y) => new Date(y.start) - new Date(x.start)));
+    wide.disconnect();
+    redraw = () => {};
     if (!a.rows.length) return t.node;
     const picture = el("div.plot", { role: "img", "aria-label": "Joined and let in over time; the table below has the same figures" });
-    requestAnimationFrame(() => place.contains(picture) && (plot = drawn(picture, a)));
+    redraw = () => {
+      plot?.destroy();
+      plot = drawn(picture, a);
+    };
+    wide.observe(picture); // which is told at once, and whenever it is another width
     return [el("p.key", { "aria-hidden": "true" }, el("span.k-in", {}, "Joined"), el("span.k-out", {}, "Let in")), picture, t.node];
   }
+  const leave = () => {
+    wide.disconnect();
+    dark.removeEventListener("change", recolour);
+    plot?.destroy();
+  };
   const label = (words, f) => el("div", {}, el("label", { for: f.id }, words), f);
-  return { node: el("div", {}, head("Reports"), el("section.panel", { "aria-label": "Report" }, el("div.filters", {}, label("Room", room), label("By", bucket), label("Back", back), label("Time zone", tz), takes), place)), leave: () => plot?.destroy() };
+  return { node: el("div", {}, head("Reports"), el("section.panel", { "aria-label": "Report" }, el("div.filters", {}, label("Room", room), label("By", bucket), label("Back", back), label("Time zone", tz), takes), place)), leave };
 }
 
 // drawn is the chart: what rooms did, summed, bucket by bucket, those in which nothing happened as well.
@@ -78,15 +99,16 @@ function drawn(place, a) {
     for (let last = times.at(-1); last !== undefined && at - last > step * 1.5; last += step) times.push(last + step);
     times.push(at);
   }
-  const xs = [...new Set(times)];
+  // A chart of one bucket is read between its neighbours.
+  const xs = times.length > 1 ? times : [times[0] - step, times[0], times[0] + step];
   const of = (i) => xs.map((at) => (sums.get(at) || [0, 0])[i]);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const axis = { stroke: colour("--soft"), grid: { stroke: colour("--edge"), width: 1 }, ticks: { show: false } };
   return new uPlot({
     width: Math.max(200, place.clientWidth), height: 220, legend: { show: false }, cursor: { show: false },
     tzDate: (ts) => uPlot.tzDate(new Date(ts * 1000), a.tz),
-    scales: { x: { range: (u, min, max) => (min === max ? [min - step, max + step] : [min, max]) }, y: { range: (u, min, max) => [0, Math.max(1, max * 1.05)] } },
+    scales: { y: { range: (u, min, max) => [0, Math.max(1, max * 1.05)] } },
     axes: [axis, { ...axis, size: 56, values: (u, list) => list.map((v) => (Number.isInteger(v) ? num(v) : "")) }],
-    series: [{}, { stroke: colour("--in"), dash: [6, 4], width: 2, points: { show: xs.length < 3 } }, { stroke: colour("--outflow"), width: 2, points: { show: xs.length < 3 } }],
+    series: [{}, { stroke: colour("--in"), dash: [6, 4], width: 2, points: { show: times.length < 3 } }, { stroke: colour("--outflow"), width: 2, points: { show: times.length < 3 } }],
   }, [xs, of(0), of(1)], place);
 }
