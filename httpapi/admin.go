@@ -170,6 +170,7 @@ func (s *Server) deleteRoom(x *exchange) error {
 	if _, err := s.do(x, room.DeleteRoom{}, ""); err != nil {
 		return err
 	}
+	s.door.forget(x.id)
 	return s.ok(x)
 }
 
