@@ -259,7 +259,7 @@ func (s *Server) notice(x *exchange, p *Problem) {
 		page.RetryAfterSec = max(v.Retry, p.After)
 		x.w.Header().Set("Retry-After", itoa(page.RetryAfterSec))
 	}
-	if x.route != nil && x.route.name == "waiting" {
+	if x.route != nil && (x.route.name == "waiting" || x.route.name == "draw") {
 		s.roomNotice(x, &page)
 	}
 	var out bytes.Buffer

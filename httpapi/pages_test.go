@@ -137,7 +137,7 @@ func TestThePageSaysThatAPlaceWasDrawn(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if page := b.get("/w/rm1"); !strings.Contains(page.body, `data-state="near"`) || !strings.Contains(page.body, "/api/v1/rooms/rm1") {
+		if page := b.get("/w/rm1"); !strings.Contains(page.body, `data-state="near"`) || !strings.Contains(page.body, `href="/w/rm1/draw"`) {
 			t.Errorf("the look after it: %.300s", page.body)
 		}
 	})

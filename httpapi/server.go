@@ -264,6 +264,7 @@ func (s *Server) routes() []*route {
 		&route{name: "admin.targeting", paths: []string{"api:admin/rooms/{id}/targeting"}, get: s.adminTargeting, role: access.Viewer},
 		// Pages
 		&route{name: "waiting", paths: []string{"/w/{id}"}, get: s.waitingPage, page: true},
+		&route{name: "draw", paths: []string{"/w/{id}/draw"}, get: s.drawPage, page: true},
 		&route{name: "console", paths: []string{"/"}, get: s.console, page: true},
 		&route{name: "docs", paths: []string{"/docs", "/docs/{id}"}, get: s.guide, page: true},
 		&route{name: "progress", paths: []string{"/progress"}, get: s.progress, page: true},

@@ -286,7 +286,7 @@ func TestTheDrawnPlaceLeadsToItsProof(t *testing.T) {
 	b := newTab(t)
 	b.open(l.URL + "/w/demo")
 	b.awaitState("drawn")
-	b.await(`document.querySelector("#next a").href.endsWith("/api/v1/rooms/demo") && document.querySelector("#next a").textContent === "Check the draw"`)
+	b.await(`document.querySelector("#next a").href.endsWith("/w/demo/draw") && document.querySelector("#next a").textContent === "Check the draw"`)
 	b.still()
 	b.scripts(false)
 	b.do(chromedp.Reload())

@@ -260,7 +260,7 @@ func newWaitingView(p WaitingPage) waitingView {
 		v.Fair = v.Say("fair.draw")
 	}
 	v.Languages = v.languageLinks(p.ReturnURL)
-	v.ProofURL = p.BasePath + "/api/v1/rooms/" + url.PathEscape(p.RoomID)
+	v.ProofURL = p.BasePath + "/w/" + url.PathEscape(p.RoomID) + "/draw"
 
 	// Without JavaScript the page looks again by itself; the first look, which
 	// takes the place, follows at once.

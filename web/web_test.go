@@ -75,6 +75,11 @@ func TestNothingOnThePageIsInline(t *testing.T) {
 	}
 	pages["notice"] = b.String()
 	b.Reset()
+	if err := web.Draw(&b, web.DrawPage{RoomID: "demo", RoomName: evil, Commitment: evil, Secret: evil, Place: 1, Count: 2}); err != nil {
+		t.Fatal(err)
+	}
+	pages["draw"] = b.String()
+	b.Reset()
 	if err := web.DemoTarget(&b, web.DemoPage{RoomID: "demo", RoomName: evil}); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +164,7 @@ func TestEverySentenceExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []byte
-	for _, name := range []string{"waiting.js", "waiting-words.js", "waiting-mail.js", "waiting.html", "mailbox.html", "letter.go", "letter.html", "withdraw.html", "waiting.go", "words.go", "locale.go", "languages.html", "notice.go", "notice.html", "target.html"} {
+	for _, name := range []string{"waiting.js", "waiting-words.js", "waiting-mail.js", "waiting.html", "mailbox.html", "letter.go", "letter.html", "withdraw.html", "draw.go", "draw.html", "waiting.go", "words.go", "locale.go", "languages.html", "notice.go", "notice.html", "target.html"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -213,7 +218,8 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
 
 func TestAFailedWriterIsReported(t *testing.T) {
 	if web.Waiting(full{}, web.WaitingPage{RoomID: "r"}) == nil || web.Console(full{}) == nil ||
-		web.DemoTarget(full{}, web.DemoPage{RoomID: "r"}) == nil || web.RenderNotice(full{}, web.NotFoundPage("")) == nil {
+		web.DemoTarget(full{}, web.DemoPage{RoomID: "r"}) == nil || web.RenderNotice(full{}, web.NotFoundPage("")) == nil ||
+		web.Draw(full{}, web.DrawPage{RoomID: "r"}) == nil {
 		t.Error("an error of the writer is lost")
 	}
 }

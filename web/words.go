@@ -21,7 +21,7 @@ type words map[string]string
 
 // What the waiting page's module has no use for: whole groups, and sentences.
 var (
-	serverGroups = []string{"demo.", "missing.", "nojs", "language", "letter.", "mailme", "withdraw", "nolink."}
+	serverGroups = []string{"demo.", "draw.", "missing.", "nojs", "language", "letter.", "mailme", "withdraw", "nolink."}
 	serverOnly   = []string{"fair", "fair.proof", "leave", "leave.ask", "leave.no", "leave.yes", "notify", "progress", "ref"}
 )
 
