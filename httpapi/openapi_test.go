@@ -319,6 +319,8 @@ func (p *provoker) visitors() {
 	if said := p.want(w, 200, ask{method: "GET", path: "/api/v1/rooms/drop"}); said["seed"] == nil {
 		p.Errorf("nothing was drawn: %v", said)
 	}
+	p.want(w, 200, ask{method: "GET", path: "/w/drop/draw"})
+	p.want(w, 404, ask{method: "GET", path: "/w/nowhere/draw"})
 	p.ask(w, ask{method: "GET", path: "/assets/nothing.css"})
 	page := p.ask(w, ask{method: "GET", path: "/w/rm1"}).Body.String()
 	for part := range strings.SplitSeq(page, `"`) {
