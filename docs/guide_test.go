@@ -13,7 +13,7 @@ import (
 var (
 	linkIn  = regexp.MustCompile(`href="([^"]+)"`)
 	mdLink  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	guideOf = regexp.MustCompile(`^/docs/([a-z]+)(?:#(.+))?$`)
+	guideOf = regexp.MustCompile(`^/docs/([a-z/]+)(?:#(.+))?$`)
 )
 
 // Every link between the guides leads to a page, and every fragment to a heading of it.
@@ -21,7 +21,7 @@ var (
 // Proves: docs
 func TestLinksBetweenTheGuides(t *testing.T) {
 	links := 0
-	for _, name := range []string{"", "integration", "operations", "architecture", "invariants", "gotchas", "performance"} {
+	for _, name := range []string{"", "integration", "operations", "architecture", "invariants", "gotchas", "performance", "th", "th/integration"} {
 		page, ok := docs.Guide(name)
 		if !ok {
 			t.Fatalf("there is no guide %q", name)
@@ -51,7 +51,7 @@ func TestLinksBetweenTheGuides(t *testing.T) {
 // Every relative link of the documents leads to a file of the source.
 func TestLinksOfTheDocuments(t *testing.T) {
 	seen := 0
-	for _, pattern := range []string{"*.md", "design/*.md", "../*.md", "../web/snippet/*.md", "../edge/connector/*.md", "../edge/connector/*/*.md"} {
+	for _, pattern := range []string{"*.md", "design/*.md", "th/*.md", "../*.md", "../web/snippet/*.md", "../edge/connector/*.md", "../edge/connector/*/*.md"} {
 		list, _ := filepath.Glob(pattern)
 		for _, file := range list {
 			text, err := os.ReadFile(file)

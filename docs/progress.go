@@ -52,7 +52,7 @@ type progressSection struct {
 	Clauses   []clause
 }
 
-// progress is the page at /progress (seed 004: GET /progress), laid out as the guides are.
+// progress is the page at /progress (seed 004: GET /progress), laid out as the guides are, in English.
 func progress(layout *template.Template, style []byte) []byte {
 	var data struct {
 		Proved, All int
@@ -76,7 +76,8 @@ func progress(layout *template.Template, style []byte) []byte {
 		panic(fmt.Sprintf("docs: progress: %v", err))
 	}
 	err := layout.Execute(&page, map[string]any{
-		"Title": "Progress", "Style": template.CSS(style), "Contents": contents, "Body": template.HTML(scrolling(body.String())), "Guides": links(""),
+		"In": editions[0], "Title": "Progress", "Style": template.CSS(style), "Contents": contents,
+		"Body": template.HTML(scrolling(body.String(), editions[0].Table)), "Guides": links(editions[0], ""),
 	})
 	if err != nil {
 		panic(fmt.Sprintf("docs: lay out progress: %v", err))

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strings"
 
 	"qm/docs"
 )
@@ -12,9 +13,10 @@ func (s *Server) progress(x *exchange) error {
 	return nil
 }
 
-// guide is /docs and /docs/:name: the guides of this build (seed 004, Unversioned surface).
+// guide is /docs and /docs/:name, and /docs/th and /docs/th/:name in Thai: the guides of this build (seed 004, Unversioned surface).
 func (s *Server) guide(x *exchange) error {
-	page, ok := docs.Guide(x.id)
+	_, name, _ := strings.Cut(x.r.URL.Path, "/docs/")
+	page, ok := docs.Guide(name)
 	if !ok {
 		return refuse("not_found")
 	}

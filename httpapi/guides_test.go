@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	integrationFile = "../docs/INTEGRATION.md"
-	codesBegin      = "<!-- codes: made by make generate from httpapi.Codes -->\n"
-	codesEnd        = "<!-- end of codes -->"
+	codesBegin = "<!-- codes: made by make generate from httpapi.Codes -->\n"
+	codesEnd   = "<!-- end of codes -->"
 )
 
 // codesTable is the code table as the guide shows it: what a visitor's browser, an edge or a connector may meet. The operators' own
@@ -48,25 +47,31 @@ func documentedCodes() (codes []string) {
 	return codes
 }
 
-func TestTheGuideListsTheCodes(t *testing.T) {
-	text, err := os.ReadFile(integrationFile)
+func TestTheGuidesListTheCodes(t *testing.T) {
+	for _, file := range []string{"../docs/INTEGRATION.md", "../docs/th/INTEGRATION.md"} {
+		holdTable(t, file, codesBegin, codesEnd, codesTable())
+	}
+}
+
+// holdTable compares what stands between two lines of a guide with what should, and writes it with -update.
+func holdTable(t *testing.T, file, begin, end, want string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), codesBegin)
-	have, after, closed := strings.Cut(rest, codesEnd)
-	if !ok || !closed {
-		t.Fatal("the guide has no place for the codes")
-	}
-	want := codesTable()
+	before, rest, ok := strings.Cut(string(text), begin)
+	have, after, closed := strings.Cut(rest, end)
 	switch {
+	case !ok || !closed:
+		t.Fatalf("%s has no place for the table that begins with %s", file, begin)
 	case have == want:
 	case *update:
-		if err := os.WriteFile(integrationFile, []byte(before+codesBegin+want+codesEnd+after), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s does not list the codes as the table has them; make generate writes it", integrationFile)
+		t.Errorf("%s does not show the table as the code has it; make generate writes it: %s", file, begin)
 	}
 }
 
@@ -76,7 +81,7 @@ func TestTheGuidesSpeakOfRoutesThatExist(t *testing.T) {
 		spoken := regexp.MustCompile("[` \"'(](?:https://queue\\.example\\.com)?(/(?:api|connectors|snippet|docs|w|healthz|metrics|events)(?:/[A-Za-z0-9:._{}<>-]+)*)")
 		variable := regexp.MustCompile(`:[A-Za-z]+|\{[A-Za-z]+\}|<[A-Za-z]+>|SLUG|…`)
 		seen := 0
-		for _, file := range []string{integrationFile, "../docs/OPERATIONS.md", "../README.md"} {
+		for _, file := range []string{"../docs/INTEGRATION.md", "../docs/OPERATIONS.md", "../docs/th/INTEGRATION.md", "../README.md"} {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -102,16 +107,16 @@ func TestTheGuidesSpeakOfRoutesThatExist(t *testing.T) {
 func TestGuides(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		b := w.browser("198.51.100.1")
-		for _, path := range []string{"/docs", "/docs/integration", "/docs/operations", "/docs/architecture", "/docs/performance", "/progress"} {
+		for _, path := range []string{"/docs", "/docs/integration", "/docs/operations", "/docs/architecture", "/docs/performance", "/docs/th", "/docs/th/integration", "/progress"} {
 			a := b.do("GET", path, "")
-			if a.status != http.StatusOK || !strings.Contains(a.body, "<h1") || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
+			if a.status != http.StatusOK || !strings.Contains(a.body, "<h1") || strings.Contains(a.body, `<html lang="th">`) != strings.HasPrefix(path, "/docs/th") || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
 				t.Errorf("%s: %d", path, a.status)
 			}
 			if head := b.do("HEAD", path, ""); head.status != http.StatusOK || head.body != "" {
 				t.Errorf("HEAD %s: %d %q", path, head.status, head.body)
 			}
 		}
-		for _, path := range []string{"/docs/", "/docs/nothing", "/docs/INTEGRATION.md", "/docs/../docs", "/docs/th"} {
+		for _, path := range []string{"/docs/", "/docs/nothing", "/docs/INTEGRATION.md", "/docs/../docs", "/docs/th/", "/docs/th/nothing", "/docs/th/architecture", "/docs/de"} {
 			if a := b.do("GET", path, ""); a.status != http.StatusNotFound {
 				t.Errorf("%s: %d", path, a.status)
 			}

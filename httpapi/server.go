@@ -266,7 +266,7 @@ func (s *Server) routes() []*route {
 		&route{name: "waiting", paths: []string{"/w/{id}"}, get: s.waitingPage, page: true},
 		&route{name: "draw", paths: []string{"/w/{id}/draw"}, get: s.drawPage, page: true},
 		&route{name: "console", paths: []string{"/"}, get: s.console, page: true},
-		&route{name: "docs", paths: []string{"/docs", "/docs/{id}"}, get: s.guide, page: true},
+		&route{name: "docs", paths: []string{"/docs", "/docs/{id}", "/docs/th/{id}"}, get: s.guide, page: true},
 		&route{name: "progress", paths: []string{"/progress"}, get: s.progress, page: true},
 		&route{name: "assets", paths: []string{"/assets/{id}", "/__qm/assets/{id}"}, get: s.asset, page: true},
 		&route{name: "snippet", paths: []string{"/snippet/{id}"}, get: s.snippet, public: true},
