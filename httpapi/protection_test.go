@@ -103,11 +103,14 @@ func TestProtection(t *testing.T) {
 			w.Errorf("%v", latest)
 		}
 
-		w.room("enf", 6000, `,"protection":{"mode":"enforce","holdScore":60}`)
+		w.room("enf", 6000, `,"protection":{"mode":"enforce","holdScore":50}`)
 		w.aTool("203.0.113.1").post("/api/v1/join", `{"roomId":"enf"}`).want(w.T, 403, "blocked_by_protection")
-		plain := w.aTool("203.0.113.1").get("/w/enf?plain=1")
+		plain := w.aTool("203.0.113.1").get("/w/enf?lang=en&plain=1")
 		if plain.status != 403 || !strings.Contains(plain.body, "You cannot join here") {
 			w.Errorf("without a script: %d %.300s", plain.status, plain.body)
+		}
+		if !strings.Contains(plain.body, "JavaScript seems to be off") || !strings.Contains(plain.body, `id="again" href="/w/enf?lang=en"`) {
+			w.Errorf("who is refused without a script is not told to switch it on: %s", plain.body)
 		}
 		if n := w.joinsOf("enf"); n != 0 {
 			w.Errorf("%d places for those who were refused", n)
@@ -121,7 +124,7 @@ func TestProtection(t *testing.T) {
 			w.Error("a place was lost, or taken twice")
 		}
 		held := w.aBrowser("203.0.113.3")
-		a := held.knock("enf", held.stamp("enf"), `,"marks":"webdriver"`) // 50, and 15 for being there at once
+		a := held.knock("enf", held.stamp("enf"), `,"marks":"webdriver"`) // 50, and 15 where it was there at once
 		if a.want(w.T, 200, "").json["held"] != true {
 			w.Errorf("%s is not held", a.body)
 		}

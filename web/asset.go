@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -19,6 +21,7 @@ import (
 type asset struct {
 	path        string // "/assets/waiting-<hash>.css"
 	body        []byte
+	packed      []byte // body by gzip
 	contentType string
 }
 
@@ -112,6 +115,7 @@ func (l *loader) load(name string) (asset, error) {
 		path: fmt.Sprintf("/assets/%s-%s%s", strings.ReplaceAll(strings.TrimSuffix(name, ext), "/", "-"),
 			base64.RawURLEncoding.EncodeToString(sum[:])[:22], ext),
 		body:        body,
+		packed:      pack(body),
 		contentType: contentTypes[ext],
 	}
 	l.names[name] = a
@@ -150,6 +154,18 @@ func (l *loader) resolve(name string, body []byte) ([]byte, error) {
 func Asset(path string) (body []byte, contentType string, ok bool) {
 	a, ok := byPath[path]
 	return a.body, a.contentType, ok
+}
+
+// Packed is the file behind a path by gzip, nil where there is none. Pages are not packed: they carry what is their visitor's alone
+// beside what an address can put there, and the length of what is packed would tell of it.
+func Packed(path string) []byte { return byPath[path].packed }
+
+func pack(body []byte) []byte {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one
+	_, _ = z.Write(body)                                  // into memory
+	_ = z.Close()
+	return b.Bytes()
 }
 
 // AssetCacheControl is the Cache-Control of an asset: its path changes when

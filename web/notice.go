@@ -46,6 +46,8 @@ type NoticePage struct {
 	Branding Branding
 	Locale   string
 	Ref      string // a reference for support, may be empty
+	// ScriptsOff: the page's script did not run, and with it the answer may be another.
+	ScriptsOff bool
 	// RetryURL is where "try again" leads; "" is the same address.
 	RetryURL string
 	// ReturnURL is the qm_return of the page's address, whatever it is worth:
@@ -78,7 +80,7 @@ func RenderNotice(w io.Writer, p NoticePage) error {
 		Page:  p,
 		Retry: p.RetryAfterSec,
 		// No use in asking again where the answer stays the same.
-		Offer: p.Notice != NoticeGone && p.Notice != NoticeRefused && p.Notice != NoticeMissing,
+		Offer: p.ScriptsOff || p.Notice != NoticeGone && p.Notice != NoticeRefused && p.Notice != NoticeMissing,
 	}
 	if v.Brand == "" {
 		v.Brand = "Queue Manager"

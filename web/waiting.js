@@ -397,7 +397,8 @@ function refused({ status, data, after }, step) {
       finish("gone");
       return soon(join, Math.max(after, jitter(30_000))); // it may be made again
     case "blocked_by_protection":
-      if (!doorway || knock.work) return finish("refused");
+      // A proof is taken back where a limit or an outage came between, or where it is too old: then another is found, a few times.
+      if (!doorway || proofs++ > 2) return finish("refused");
       return doorway.then((earn) => earn(data.work)).then(join, () => finish("refused"));
     case "queue_identity_limit":
     case "prequeue_identity_limit":
@@ -437,6 +438,7 @@ function rejoin(spread = 300) {
 
 // What a room with protection is told beside. The module fills it in; where it is not reached, what is not known is not said.
 const knock = { stamp: cfg.stamp };
+let proofs = 0; // that were asked for, since the last place
 const doorway = cfg.stamp && import("./waiting-door.js").then(({ open }) => open(knock), () => {});
 
 async function join() {
@@ -451,6 +453,7 @@ async function join() {
   if (mine !== run) return;
   if (!answer.data?.state) return refused(answer, join);
   delete knock.work; // it is good for one place
+  proofs = 0;
   fails = 0;
   hold(answer.data.token);
   mailed(answer.data.notify);

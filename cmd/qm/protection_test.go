@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"qm/access/token"
 )
 
 // A browser that a program drives says so: monitor counts it and lets it in, enforce refuses it in words, and a proof of work opens the
@@ -52,16 +56,68 @@ func TestProtectionInABrowser(t *testing.T) {
 
 	w = newWalker(t, chromium)
 	w.expectOutage(true)
-	w.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 6})
-		return err
-	}))
+	slow(w, 6)
 	began := time.Now()
 	w.open(p.url + "/w/works")
 	w.place()
-	t.Logf("with a processor six times slower, page, proof and place took %v", time.Since(began).Round(time.Millisecond))
+	t.Logf("with the page slowed down sixfold, page, proof and place took %v", time.Since(began).Round(time.Millisecond))
 	if v, _ := door("works"); v["offered"] != 1.0 || v["worked"] != 1.0 {
 		t.Errorf("work: %v", v)
 	}
+	w.proofs(p)
 	w.clean()
+}
+
+// slow makes a page's thread so many times slower. Chromium leaves its workers as fast as they are.
+func slow(w *walker, rate float64) {
+	w.t.Helper()
+	w.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: rate})
+		return err
+	}))
+}
+
+// proofs logs how long a proof of work takes in the page's worker, and on the page's own thread at full speed and slowed down sixfold,
+// which is what a slow phone's worker takes: docs/performance.md has the figures.
+func (w *walker) proofs(p *process) {
+	w.t.Helper()
+	const rounds = 9
+	about := fmt.Sprintf(`{stamp: String(Math.random()).padEnd(54, "s"), parts: %d, bits: %d}`, token.WorkParts, token.WorkBits)
+	slow(w, 1)
+	w.eval(`(() => {
+		window.took = [];
+		const worker = new Worker(QM_CONFIG.workUrl);
+		let began;
+		const next = () => { began = performance.now(); worker.postMessage(` + about + `); };
+		worker.onmessage = ({ data }) => {
+			if (data.split(".").length === ` + fmt.Sprint(token.WorkParts) + `) took.push(performance.now() - began);
+			if (took.length < ` + fmt.Sprint(rounds) + `) next();
+		};
+		next();
+	})()`)
+	w.await(fmt.Sprintf("window.took.length === %d", rounds))
+	w.t.Logf("a proof of work, ms: in the worker %s", w.eval(`took.map(Math.round).sort((a, b) => a - b)`))
+
+	a, err := http.Get(p.url + w.eval("QM_CONFIG.workUrl"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	script, err := io.ReadAll(a.Body)
+	_ = a.Body.Close()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, rate := range []float64{1, 6} {
+		slow(w, rate)
+		w.t.Logf("on the page's thread, slowed down %v times: %s", rate, w.eval(`(() => {
+			let onmessage, found;
+			const postMessage = (proof) => (found = proof);
+			`+string(script)+`
+			return Array.from({ length: `+fmt.Sprint(rounds)+` }, () => {
+				const began = performance.now();
+				onmessage({ data: `+about+` });
+				return Math.round(performance.now() - began);
+			}).sort((a, b) => a - b);
+		})()`))
+	}
 }
