@@ -35,6 +35,7 @@ type line struct {
 	brief   bool           // a stream ends after its first frame
 	hang    bool           // a join is never answered
 	deaf    bool           // open streams are told nothing any more
+	proofs  int            // so many joins are refused yet, each with another proof of work to do
 }
 
 type refusal struct {
@@ -188,6 +189,11 @@ func (l *line) join(w http.ResponseWriter, r *http.Request) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.proofs > 0 {
+		l.proofs--
+		answer(w, 403, frame{"code": "blocked_by_protection", "error": "blocked", "work": frame{"stamp": fmt.Sprintf("stamp-%d", l.proofs), "parts": 3, "bits": 7}})
+		return
+	}
 	out := frame{}
 	maps.Copy(out, l.now)
 	own := token(l.ticket)
@@ -270,6 +276,7 @@ func (l *line) notice(w http.ResponseWriter, r *http.Request) {
 	p := web.NoticePage{
 		Notice: web.Notice(r.PathValue("name")), RoomName: l.page.RoomName, Branding: l.page.Branding, SiteURL: l.page.SiteURL, Locale: l.page.Locale,
 	}
+	p.ScriptsOff = p.Notice == web.NoticeRefused // as the server says it, whose pages with scripts refuse by themselves
 	l.mu.Unlock()
 	var b strings.Builder
 	if err := web.RenderNotice(&b, p); err != nil {

@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -271,6 +273,40 @@ func TestRefusedAtTheDoor(t *testing.T) {
 				b.awaitState("waiting")
 			}
 			b.clean("40", "429", "503")
+		})
+	}
+}
+
+// A proof of work that came to nothing is followed by another, but not for ever.
+//
+// Proves: protection
+func TestProofsOfWorkAreFoundAFewTimes(t *testing.T) {
+	t.Parallel()
+	visitor := newTab(t)
+	for refused, state := range map[int]string{3: "waiting", 1000: "refused"} {
+		t.Run(state, func(t *testing.T) {
+			l := newLine(t, at(24, 300))
+			l.with(func(l *line) { l.page.Stamp, l.proofs = "first", refused })
+			b := visitor.in(t)
+			b.open(l.URL + "/w/demo")
+			b.awaitState(state)
+			joins := l.asked("join")
+			if len(joins) != 4 || joins[0].body["stamp"] != "first" || joins[0].body["work"] != nil {
+				t.Fatalf("%d: %v", len(joins), joins)
+			}
+			for i, j := range joins[1:] {
+				stamp := fmt.Sprintf("stamp-%d", refused-1-i)
+				numbers := strings.Split(fmt.Sprint(j.body["work"]), ".")
+				if j.body["stamp"] != stamp || len(numbers) != 3 {
+					t.Fatalf("%v, and it was asked about %s", j.body, stamp)
+				}
+				for part, n := range numbers {
+					if sum := sha256.Sum256(fmt.Appendf(nil, "%s.%d.%s", stamp, part, n)); sum[0]>>1 != 0 {
+						t.Errorf("%v does not begin with 7 zero bits", sum)
+					}
+				}
+			}
+			b.clean("403")
 		})
 	}
 }
