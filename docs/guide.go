@@ -36,15 +36,15 @@ var guides = []struct {
 
 // edition is the guides in one language. Its files lie in a folder by the names of the English ones; a guide without such a file is shown in English.
 type edition struct {
-	Lang, Name                                               string
-	folder                                                   string // "" is that of the English guides
-	Skip, Guides, Contents, Languages, Progress, Table, Only string
+	Lang, Name                                                          string
+	folder                                                              string // "" is that of the English guides
+	Skip, Guides, Contents, Languages, Progress, Reference, Table, Only string
 }
 
 // editions are the languages of the guides; the first has all of them.
 var editions = []edition{
-	{Lang: "en", Name: "English", Skip: "To the text", Guides: "Guides", Contents: "On this page", Languages: "Language", Progress: "Progress", Table: "Table %d"},
-	{Lang: "th", Name: "ภาษาไทย", folder: "th/", Skip: "ไปยังเนื้อหา", Guides: "คู่มือ", Contents: "ในหน้านี้", Languages: "ภาษา", Progress: "ความคืบหน้า", Table: "ตารางที่ %d", Only: " (ภาษาอังกฤษ)"},
+	{Lang: "en", Name: "English", Skip: "To the text", Guides: "Guides", Contents: "On this page", Languages: "Language", Progress: "Progress", Reference: "Reference", Table: "Table %d"},
+	{Lang: "th", Name: "ภาษาไทย", folder: "th/", Skip: "ไปยังเนื้อหา", Guides: "คู่มือ", Contents: "ในหน้านี้", Languages: "ภาษา", Progress: "ความคืบหน้า", Reference: "เอกสารอ้างอิง", Table: "ตารางที่ %d", Only: " (ภาษาอังกฤษ)"},
 }
 
 // Policy is the Content-Security-Policy of the guides: no script, and no style but their own.
@@ -99,6 +99,7 @@ func render() (out map[string][]byte, progressPage []byte) {
 			}
 		}
 	}
+	out["reference"] = reference(layout, style)
 	return out, progress(layout, style)
 }
 
@@ -229,6 +230,9 @@ func address(to, file string) string {
 	}
 	target, fragment, _ := strings.Cut(to, "#")
 	target = path.Join(path.Dir(file), target)
+	if target == "openapi.json" {
+		return "/docs/reference"
+	}
 	if fragment != "" {
 		fragment = "#" + fragment
 	}

@@ -21,7 +21,7 @@ var (
 // Proves: docs
 func TestLinksBetweenTheGuides(t *testing.T) {
 	links := 0
-	for _, name := range []string{"", "integration", "operations", "architecture", "invariants", "gotchas", "performance", "th", "th/integration", "th/operations"} {
+	for _, name := range []string{"", "integration", "operations", "architecture", "invariants", "gotchas", "performance", "reference", "th", "th/integration", "th/operations"} {
 		page, ok := docs.Guide(name)
 		if !ok {
 			t.Fatalf("there is no guide %q", name)

@@ -107,7 +107,7 @@ func TestTheGuidesSpeakOfRoutesThatExist(t *testing.T) {
 func TestGuides(t *testing.T) {
 	inMemory(t, Options{}, func(w *world) {
 		b := w.browser("198.51.100.1")
-		for _, path := range []string{"/docs", "/docs/integration", "/docs/operations", "/docs/architecture", "/docs/performance", "/docs/th", "/docs/th/integration", "/docs/th/operations", "/progress"} {
+		for _, path := range []string{"/docs", "/docs/integration", "/docs/operations", "/docs/architecture", "/docs/performance", "/docs/reference", "/docs/th", "/docs/th/integration", "/docs/th/operations", "/progress"} {
 			a := b.do("GET", path, "")
 			if a.status != http.StatusOK || !strings.Contains(a.body, "<h1") || strings.Contains(a.body, `<html lang="th">`) != strings.HasPrefix(path, "/docs/th") || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
 				t.Errorf("%s: %d", path, a.status)

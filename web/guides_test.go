@@ -30,7 +30,7 @@ func TestTheGuidesOnEveryScreen(t *testing.T) {
 	t.Cleanup(s.Close)
 	b := newTab(t)
 	b.before(testenv.Axe(t))
-	for _, name := range []string{"integration", "operations", "th/integration", "th/operations", "progress"} {
+	for _, name := range []string{"integration", "operations", "th/integration", "th/operations", "reference", "progress"} {
 		b.open(s.URL + "/docs/" + name)
 		for i, width := range []int64{320, 1440} {
 			b.size(width, 900)
