@@ -2,7 +2,7 @@
 
 import { download, moment, saidOf } from "./desk.js";
 import { api, rooms } from "./feed.js";
-import { el, head, num, put, table } from "./parts.js";
+import { el, head, num, put, readdress, table } from "./parts.js";
 
 // An act's kind in words; what is not here is shown as it is.
 const KINDS = {
@@ -79,7 +79,7 @@ export function page({ query }) {
       list.fill(rows);
       more.hidden = !next;
       put(out, rows.length === 1 ? "1 act" : `${num(rows.length)} acts${next ? ", and there are earlier ones" : ""}`);
-      if (!on) history.replaceState(null, "", "#/audit" + (String(asked(true)) && "?" + asked(true)));
+      if (!on) readdress("#/audit" + (String(asked(true)) && "?" + asked(true)));
     } catch (e) {
       if (mine !== turn) return;
       out.className = "out err";

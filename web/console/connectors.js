@@ -3,7 +3,7 @@
 
 import { moment } from "./desk.js";
 import { api, publicly, rooms } from "./feed.js";
-import { copier, el, head, load, num, table } from "./parts.js";
+import { copier, el, head, load, num, readdress, table } from "./parts.js";
 
 const ACTS = [["install", "Install"], ["upgrade", "Upgrade"], ["verify", "Verify"]];
 
@@ -13,7 +13,7 @@ export function page({ query }) {
   const pick = el("select", { id: "room" }, el("option", { value: "" }, "any room"), ...rooms.map((r) => el("option", { value: r.id, selected: query.get("room") === r.id }, r.name || r.id)));
   const hand = load(registry, () => publicly("/connectors" + (pick.value ? "?roomId=" + encodeURIComponent(pick.value) : "")), (a) => a.connectors?.length ? a.connectors.map(shown) : el("p.soft", {}, "This server hands out no connectors."));
   pick.addEventListener("change", () => {
-    history.replaceState(null, "", pick.value ? "#/connectors?room=" + encodeURIComponent(pick.value) : "#/connectors");
+    readdress(pick.value ? "#/connectors?room=" + encodeURIComponent(pick.value) : "#/connectors");
     hand();
   });
   load(seen, checkins, (list) => {

@@ -239,3 +239,9 @@ export function wrong(fields, e) {
   input.focus();
   return true;
 }
+
+// readdress writes what a page shows into its address, so that it can be kept
+// and sent on. Whoever has gone to another page meanwhile stays there.
+export function readdress(to) {
+  if (location.hash.split("?")[0] === to.split("?")[0]) history.replaceState(null, "", to);
+}

@@ -2,7 +2,7 @@
 
 import { download, moment } from "./desk.js";
 import { api, rooms } from "./feed.js";
-import { el, head, load, num, span, table } from "./parts.js";
+import { el, head, load, num, readdress, span, table } from "./parts.js";
 import uPlot from "./vendor/uPlot.js";
 
 const DAY = 86_400_000;
@@ -42,7 +42,7 @@ export function page({ query }) {
   for (const f of [room, bucket, back, tz])
     f.addEventListener("change", () => {
       if (f === back && Number(back.value) > 7) bucket.value = "day";
-      history.replaceState(null, "", "#/reports?" + new URLSearchParams({ ...(room.value && { room: room.value }), by: bucket.value, days: back.value, tz: tz.value }));
+      readdress("#/reports?" + new URLSearchParams({ ...(room.value && { room: room.value }), by: bucket.value, days: back.value, tz: tz.value }));
       again();
     });
 

@@ -2,7 +2,7 @@
 // operator acted or an alarm began; the same figures as a table.
 
 import { api, serverAhead, session } from "./feed.js";
-import { el, fail, full24, num, people, put, when } from "./parts.js";
+import { el, fail, full24, num, people, put, readdress, when } from "./parts.js";
 import uPlot from "./vendor/uPlot.js";
 
 const RANGES = [["1h", "1 hour"], ["24h", "24 hours"], ["7d", "7 days"]];
@@ -176,7 +176,7 @@ export function chart(room, range, alarms) {
   const pick = (v) => {
     range = v;
     ranges.forEach((b, i) => b.setAttribute("aria-pressed", String(RANGES[i][0] === v)));
-    history.replaceState(null, "", `${room.base}?range=${v}`);
+    readdress(`${room.base}?range=${v}`);
     ask();
   };
   const resized = new ResizeObserver(() => plot && place.clientWidth && plot.setSize({ width: place.clientWidth, height: plot.height }));

@@ -2,7 +2,7 @@
 // whether its hash chain holds.
 
 import { api } from "./feed.js";
-import { copier, el, fail, full24, num, put, table } from "./parts.js";
+import { copier, el, fail, full24, num, put, readdress, table } from "./parts.js";
 import { checkChain } from "./journal-chain.js";
 import { roomPage } from "./room-head.js";
 import { short } from "./room-lately.js";
@@ -51,7 +51,7 @@ export const page = ({ id, query }) =>
         older.disabled = after === 0;
         newer.disabled = !answer.more;
         const kept = new URLSearchParams(Object.entries({ kind: kind.value, ticket: ticket.value, words: words.checked ? "1" : "" }).filter(([, v]) => v));
-        history.replaceState(null, "", `${room.base}/journal${kept.size ? "?" + kept : ""}`);
+        readdress(`${room.base}/journal${kept.size ? "?" + kept : ""}`);
       } catch (e) {
         fail(out, e);
       }

@@ -2,7 +2,7 @@
 // sending them to the back.
 
 import { api, session } from "./feed.js";
-import { act, ask, control, el, fail, full24, num, put, span, when, why } from "./parts.js";
+import { act, ask, control, el, fail, full24, num, put, readdress, span, when, why } from "./parts.js";
 import { roomPage } from "./room-head.js";
 
 const KINDS = { ref: ["Code on their page", "text"], ticket: ["Ticket", "number"], handle: ["Entry before the draw", "number"] };
@@ -22,7 +22,7 @@ export const page = ({ id, query }) =>
       try {
         const asked = `${by.value}=${encodeURIComponent(value.value.trim())}`;
         const v = await api("GET", `${room.path}/visitors?${asked}`);
-        history.replaceState(null, "", `${room.base}/visitors?${asked}`);
+        readdress(`${room.base}/visitors?${asked}`);
         put(out, v.ambiguous ? "This code fits several people. Ask for their ticket." : "");
         found.replaceChildren(...(v.ambiguous ? v.candidates.map((c) => el("p", {}, el("button.link", { type: "button", onclick: () => ((by.value = c.ticket ? "ticket" : "handle"), (value.value = c.ticket || c.handle), look()) }, c.ticket ? `Ticket ${num(c.ticket)}` : `Entry ${num(c.handle)}`), `, ${STATES[c.state] || c.state}${c.position ? `, place ${num(c.position)}` : ""}`)) : [shown(v)]));
       } catch (e) {

@@ -3,7 +3,7 @@
 
 import { moment, renewing } from "./desk.js";
 import { api, rooms } from "./feed.js";
-import { el, head, load, num, table } from "./parts.js";
+import { el, head, load, num, readdress, table } from "./parts.js";
 
 const VERDICTS = { let_in: "let in", held: "held back", refused: "refused", offered: "refused, with a proof of work offered", worked: "let in for a proof of work", would_refuse: "let in, and enforce would have refused" };
 const MODES = { off: "off: nobody is scored", monitor: "monitor: scores are counted, nobody is refused", enforce: "enforce" };
@@ -15,7 +15,7 @@ export function page({ query }) {
   const room = el("select", { id: "room" }, el("option", { value: "" }, "all rooms"), ...rooms.map((r) => el("option", { value: r.id, selected: query.get("room") === r.id }, r.name || r.id)));
   const again = load(place, () => api("GET", "/security" + (room.value ? "?roomId=" + encodeURIComponent(room.value) : "")), (a) => show(a, room.value));
   room.addEventListener("change", () => {
-    history.replaceState(null, "", room.value ? "#/security?room=" + encodeURIComponent(room.value) : "#/security");
+    readdress(room.value ? "#/security?room=" + encodeURIComponent(room.value) : "#/security");
     again();
   });
   return { node: el("div", {}, head("Security"), el("div.tools", {}, el("label", { for: "room" }, "Room"), room), place), leave: renewing(again, place) };
