@@ -111,6 +111,9 @@ func (b *tab) seen(name string, widths ...int64) {
 		b.size(width, 900)
 		where := fmt.Sprintf("pages-%s-%d", name, width)
 		b.await(`document.documentElement.scrollWidth <= innerWidth`) // a chart is drawn anew a frame later
+		if cut := b.text(`[...document.querySelectorAll("main .scroll")].filter((s) => s.scrollWidth > s.clientWidth).map((s) => s.querySelector("caption").textContent).join()`); cut != "" {
+			b.t.Errorf("%s: what stands at the end of a row is out of sight in: %s", where, cut)
+		}
 		b.axe(where)
 		b.shot(where)
 	}
