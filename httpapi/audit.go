@@ -145,6 +145,7 @@ type entry struct {
 	actor, name     string
 	cause           string
 	from, reason    string
+	erased          bool   // its address and reason were, or its whole note
 	before, after   []byte // JSON objects, nil where there is nothing to say
 	subject, stream string // the name that the act gave, and where it is recorded
 }
@@ -176,9 +177,11 @@ func (s *Server) entries(ctx context.Context, q journal.ActQuery, limit int) (li
 	}
 	for i := range records {
 		r := &records[i]
-		n := notes[r.Cause]
+		n, noted := notes[r.Cause]
 		e := entry{at: r.At, seq: r.Seq, kind: r.Kind, actor: r.Actor, name: s.nameOf(r.Actor), cause: r.Cause, from: n.From, reason: n.Reason,
 			subject: n.Name, stream: r.Stream}
+		// Every act over HTTP is noted with the address that it came from, and only an operator's name takes the whole note along.
+		e.erased = noted && n.From == "" || !noted && r.Stream == org.Stream && r.Kind == (*org.OperatorAdded)(nil).Kind()
 		if r.Stream == org.Stream {
 			e.ofOrganisation(s, r)
 		} else {
@@ -210,6 +213,7 @@ func (e *entry) append(b []byte) []byte {
 	b = appendText(b, "cause", e.cause)
 	b = orNull(b, "from", e.from)
 	b = orNull(b, "reason", e.reason)
+	b = appendBool(b, "erased", e.erased)
 	for _, part := range []struct {
 		name string
 		raw  []byte
@@ -282,12 +286,12 @@ func (s *Server) exportAudit(x *exchange, q journal.ActQuery, format string) err
 	return nil
 }
 
-var auditColumns = []string{"at", "actor", "name", "room", "seq", "kind", "from", "reason", "before", "after", "cause"}
+var auditColumns = []string{"at", "actor", "name", "room", "seq", "kind", "from", "reason", "before", "after", "cause", "erased"}
 
 // row is the entry for a spreadsheet, which must not take what somebody typed for a formula.
 func (e *entry) row() []string {
 	row := []string{e.at.UTC().Format("2006-01-02T15:04:05.000Z"), e.actor, e.name, e.room, strconv.FormatInt(e.seq, 10), e.kind, e.from, e.reason,
-		string(e.before), string(e.after), e.cause}
+		string(e.before), string(e.after), e.cause, strconv.FormatBool(e.erased)}
 	for i, cell := range row {
 		if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
 			row[i] = "'" + cell

@@ -5,14 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"qm/access/org"
+	"qm/journal"
 )
 
 type act struct {
 	At, Actor, Name, Room, Kind, Cause, From, Reason string
 	Seq                                              int
 	Before, After                                    map[string]any
+	Erased                                           bool
 }
 
 func (w *world) trail(b *browser, query string) (list []act, next string) {
@@ -52,7 +58,7 @@ func TestAudit(t *testing.T) {
 		list, _ := w.trail(viewer, "?room=rm1&operator="+id)
 		var told []string
 		for _, a := range list {
-			if a.Actor != id || a.Name != "Ada of operator" || a.From != "198.51.100.249" || a.Room != "rm1" || a.Cause == "" {
+			if a.Erased || a.Actor != id || a.Name != "Ada of operator" || a.From != "198.51.100.249" || a.Room != "rm1" || a.Cause == "" {
 				t.Errorf("an act without its actor or origin: %+v", a)
 			}
 			before, _ := json.Marshal(a.Before)
@@ -166,9 +172,72 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%d acts of %d are left", len(after), len(list))
 		}
 		for _, a := range after {
-			if a.From != "" || a.Reason != "" || a.Actor != id {
+			if a.From != "" || a.Reason != "" || a.Actor != id || !a.Erased {
 				t.Errorf("not forgotten: %+v", a)
 			}
+		}
+	})
+}
+
+// What is too old is erased by itself: once, whichever of the processes comes first and however often they begin anew. The acts stay, and are told
+// to be erased; what is young enough is untouched.
+func TestAuditDetailsAreErasedWithTime(t *testing.T) {
+	onEachStore(t, func(w *world) {
+		w.room("rm1", 60, "")
+		operator, id := w.hire("operator")
+		w.crowd("rm1", 4)
+		operator.post("/api/v1/admin/rooms/rm1/purge", `{"reason":"the event is over"}`).want(w.T, 200, "")
+		kept := w.server.o.Acts.(interface {
+			journal.Notes
+			journal.Vault
+		})
+		process := func(now time.Time) *org.Book {
+			b := org.NewBook(org.Options{Journal: w.journal, Notes: kept, Vault: kept, KeepNotes: 30 * 24 * time.Hour, Now: func() time.Time { return now }})
+			if err := b.Refresh(w.Context()); err != nil {
+				w.Fatal(err)
+			}
+			return b
+		}
+		if n, err := process(time.Now().Add(29 * 24 * time.Hour)).EraseOld(w.Context()); n != 0 || err != nil {
+			w.Errorf("within 30 days: %d, %v", n, err)
+		}
+		if list, _ := w.trail(w.operator(), "?operator="+id); len(list) != 1 || list[0].Erased || list[0].From == "" || list[0].Reason == "" {
+			w.Errorf("before: %+v", list)
+		}
+		var erased atomic.Int64
+		var processes sync.WaitGroup
+		for range 4 {
+			b := process(time.Now().Add(31 * 24 * time.Hour))
+			processes.Go(func() {
+				n, err := b.EraseOld(w.Context())
+				if erased.Add(int64(n)); err != nil {
+					w.Error(err)
+				}
+			})
+		}
+		processes.Wait()
+		if n, err := process(time.Now().Add(32 * 24 * time.Hour)).EraseOld(w.Context()); n != 0 || err != nil {
+			w.Errorf("begun anew: %d, %v", n, err)
+		}
+		all, _ := w.trail(w.operator(), "")
+		if erased.Load() != int64(len(all)) || len(all) < 3 {
+			w.Errorf("%d notes of %d acts were erased", erased.Load(), len(all))
+		}
+		for _, a := range all {
+			if !a.Erased || a.From != "" || a.Reason != "" || a.Actor == "" {
+				w.Errorf("after: %+v", a)
+			}
+		}
+		records := 0
+		if err := w.journal.Read(w.Context(), org.Stream, 0, func(r *journal.Record) error {
+			if r.Kind == "forget" {
+				if records++; r.Actor != org.Clock {
+					w.Errorf("it is told of %q", r.Actor)
+				}
+			}
+			return nil
+		}); err != nil || records == 0 || records > 4 {
+			w.Errorf("%d records, %v", records, err)
 		}
 	})
 }

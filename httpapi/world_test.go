@@ -34,6 +34,7 @@ type world struct {
 	server     *Server
 	engine     *engine.Engine
 	book       *org.Book
+	journal    journal.Journal
 	keys       *token.Keyring
 	exact      bool // time is the bubble's: nothing comes late
 }
@@ -118,7 +119,7 @@ func build(t testing.TB, eo engine.Options, o Options) *world {
 	}
 	o.Keys, o.Proxies, o.Collectors = keys, proxies, e.Collectors()
 	o.Gate = access.NewGate(access.Credentials{AdminKey: testAdminKey, PublicAPIKey: testPublicKey, AuthFailPerMinute: 10, Tokens: keys, Book: book})
-	w := &world{server: New(o), engine: e, book: book, keys: keys}
+	w := &world{server: New(o), engine: e, book: book, journal: eo.Journal, keys: keys}
 	t.Cleanup(func() {
 		if err := w.server.Shutdown(context.Background()); err != nil {
 			t.Errorf("streams are left over: %v", err)

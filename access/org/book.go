@@ -20,6 +20,8 @@ const (
 	followLimit = 3 * time.Second
 	// StaleAfter is how long a book that cannot read the journal is taken for the present one.
 	StaleAfter = 5 * time.Second
+	// eraseEvery is how often a process looks for notes that are too old.
+	eraseEvery = time.Hour
 	// changeLimit bounds an append with its retries.
 	changeLimit = 3 * time.Second
 )
@@ -33,7 +35,9 @@ type Options struct {
 	Notes   journal.Notes
 	Vault   journal.Vault    // for secrets of second factors
 	Now     func() time.Time // time.Now by default
-	Log     *slog.Logger
+	// KeepNotes is how long addresses and reasons of acts are kept, in whole days; 0 keeps them until somebody erases them.
+	KeepNotes time.Duration
+	Log       *slog.Logger
 }
 
 // Book is the organisation as this process knows it: it follows the stream and writes to it. It is safe for concurrent use.
@@ -61,11 +65,12 @@ func NewBook(o Options) *Book {
 	return &Book{o: o, state: New(), head: journal.Head{Stream: Stream}, names: map[string]string{}}
 }
 
-// Run follows the stream until ctx ends.
+// Run follows the stream until ctx ends, and erases what is older than KeepNotes.
 func (b *Book) Run(ctx context.Context) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	failing := false
+	var erased time.Time
 	for {
 		err := b.Refresh(ctx)
 		if failed := err != nil && ctx.Err() == nil; failed != failing {
@@ -73,6 +78,14 @@ func (b *Book) Run(ctx context.Context) error {
 				b.o.Log.Error("follow the organisation's stream", "err", err)
 			} else {
 				b.o.Log.Info("the organisation's stream can be read again")
+			}
+		}
+		if now := b.o.Now(); err == nil && b.o.KeepNotes > 0 && now.Sub(erased) >= eraseEvery {
+			erased = now // a failure is tried again in an hour
+			if n, err := b.EraseOld(ctx); err != nil && ctx.Err() == nil {
+				b.o.Log.Error("erase old notes on acts", "err", err)
+			} else if n > 0 {
+				b.o.Log.Info("old notes on acts were erased", "notes", n)
 			}
 		}
 		select {

@@ -131,26 +131,43 @@ func (b *Book) ShutDown(ctx context.Context, by By) error {
 // Forget erases the addresses and reasons of acts before an instant, and the names of operators who were revoked by then. It erases first and
 // records that afterwards, so that whoever follows the stream finds them gone.
 func (b *Book) Forget(ctx context.Context, by By, before time.Time) (n int, err error) {
-	var gone []string
 	allowed := false
+	b.Look(func(s *State) { allowed = s.RoleOf(by.Actor) == Owner })
+	if !allowed {
+		return 0, ErrActor
+	}
+	if n, err = b.forgetBefore(ctx, before); err != nil {
+		return n, err
+	}
+	return n, b.Change(ctx, by, func(*State) (Body, error) { return &Forgotten{Before: before.UnixMilli()}, nil })
+}
+
+// EraseOld does by the clock what Forget does by hand, for all that is older than KeepNotes, and says of how many acts. Each note is erased once,
+// whichever process comes first, and whoever finds none left records nothing. A process that dies between the two leaves notes that read as erased.
+func (b *Book) EraseOld(ctx context.Context) (n int, err error) {
+	before := b.o.Now().Add(-b.o.KeepNotes)
+	if n, err = b.forgetBefore(ctx, before); err != nil || n == 0 {
+		return n, err
+	}
+	return n, b.Change(ctx, By{Actor: Clock}, func(*State) (Body, error) { return &Forgotten{Before: before.UnixMilli()}, nil })
+}
+
+func (b *Book) forgetBefore(ctx context.Context, before time.Time) (n int, err error) {
+	var gone []string
 	b.Look(func(s *State) {
-		allowed = s.RoleOf(by.Actor) == Owner
 		for _, o := range s.operators {
 			if o.Revoked && o.AddedAt.Before(before) {
 				gone = append(gone, o.Cause)
 			}
 		}
 	})
-	if !allowed {
-		return 0, ErrActor
-	}
 	if n, err = b.o.Notes.ForgetNotes(ctx, before); err == nil {
 		err = b.o.Notes.EraseNotes(ctx, gone...)
 	}
 	if err != nil {
 		return n, errors.Join(ErrStorage, err)
 	}
-	return n, b.Change(ctx, by, func(*State) (Body, error) { return &Forgotten{Before: before.UnixMilli()}, nil })
+	return n, nil
 }
 
 // Notes are the notes on acts, by cause.

@@ -85,7 +85,7 @@ func Build(ctx context.Context, c *Config, log *slog.Logger) (_ *App, err error)
 		return engine.Probed{Took: took, Failed: failed}
 	}
 	a.engine = engine.New(o)
-	a.book = org.NewBook(org.Options{Journal: a.records, Notes: a.records, Vault: a.records, Log: log})
+	a.book = org.NewBook(org.Options{Journal: a.records, Notes: a.records, Vault: a.records, Log: log, KeepNotes: time.Duration(c.AuditDetailsDays) * 24 * time.Hour})
 
 	secret := c.Secret
 	if secret == "" {

@@ -47,6 +47,8 @@ type Config struct {
 	PublicAPIKey        string `env:"PUBLIC_API_KEY"`
 	AdminAuthFailPerMin int    `env:"ADMIN_AUTH_FAIL_PER_MIN" envDefault:"10"` // 0: no lock-out
 
+	AuditDetailsDays int `env:"AUDIT_DETAILS_DAYS" envDefault:"365"` // 0: until an owner erases them
+
 	JoinLimitPerMin   int `env:"JOIN_LIMIT_PER_MIN" envDefault:"60"` // per client; 0: no limit
 	CheckLimitPerMin  int `env:"CHECK_LIMIT_PER_MIN" envDefault:"600"`
 	StatusLimitPerMin int `env:"STATUS_LIMIT_PER_MIN" envDefault:"600"`
@@ -286,6 +288,7 @@ func (c *Config) contradictions(bad map[string]bool) []error {
 	within("QUEUE_COOKIE_MAX_AGE_SEC", c.QueueCookieMaxAgeSec, 60, 400*86_400)
 	const most = 1_000_000_000
 	within("ADMIN_AUTH_FAIL_PER_MIN", c.AdminAuthFailPerMin, 0, most)
+	within("AUDIT_DETAILS_DAYS", c.AuditDetailsDays, 0, 36_500)
 	within("JOIN_LIMIT_PER_MIN", c.JoinLimitPerMin, 0, most)
 	within("CHECK_LIMIT_PER_MIN", c.CheckLimitPerMin, 0, most)
 	within("STATUS_LIMIT_PER_MIN", c.StatusLimitPerMin, 0, most)

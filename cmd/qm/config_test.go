@@ -28,6 +28,7 @@ func TestConfigDefaults(t *testing.T) {
 		"STATUS_LIMIT_PER_MIN": {c.StatusLimitPerMin, 600}, "SSE_MAX_TOTAL": {c.SSEMaxTotal, 50_000}, "SSE_PER_IP": {c.SSEPerIP, 64},
 		"ROOM_COOKIE_CAP": {c.RoomCookieCap, 8}, "TOKEN_MAX_AGE_SEC": {c.TokenMaxAgeSec, 86_400},
 		"QUEUE_COOKIE_MAX_AGE_SEC": {c.QueueCookieMaxAgeSec, 86_400}, "ADMIN_AUTH_FAIL_PER_MIN": {c.AdminAuthFailPerMin, 10},
+		"AUDIT_DETAILS_DAYS": {c.AuditDetailsDays, 365},
 	} {
 		if got[0] != got[1] {
 			t.Errorf("%s is %d by default, not %d", name, got[0], got[1])

@@ -60,7 +60,7 @@ export function page({ query }) {
     { name: "Who", cell: (e) => el("span", {}, e.name || "name erased", el("small", {}, e.actor)) },
     { name: "What", cell: (e) => el("span", {}, KINDS[e.kind] || e.kind, e.reason && el("small", {}, `Reason: ${e.reason}`)) },
     { name: "Room", cell: (e) => (e.room ? el("a", { href: "#/rooms/" + encodeURIComponent(e.room) }, e.room) : "the organisation") },
-    { name: "From", cell: (e) => e.from || "not kept, or erased" },
+    { name: "From", cell: (e) => e.from || (e.erased ? "erased" : "not kept") },
     { name: "Before → after", cell: changes },
   ], "No act fits this filter.");
   async function read(on) {
