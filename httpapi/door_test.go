@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/url"
 	"strconv"
 	"testing"
 	"time"
@@ -36,5 +37,25 @@ func TestProofsAreRememberedAndBounded(t *testing.T) {
 	}
 	if s.spend(strconv.Itoa(3*maxSpent-1), start) || s.spend(strconv.Itoa(2*maxSpent), start) {
 		t.Error("a flood makes it forget the latest")
+	}
+}
+
+// The second look of a page whose script did not run loses nothing that came with the first, whatever net/url makes of it.
+func TestTheSecondLookKeepsTheAddress(t *testing.T) {
+	for _, c := range []struct{ query, with, without string }{
+		{"", "/w/demo?plain=1", "/w/demo"},
+		{"plain=1", "/w/demo?plain=1", "/w/demo"},
+		{"plain=&lang=th&plain=2", "/w/demo?lang=th&plain=1", "/w/demo?lang=th"},
+		{"qm_return=https://shop.example/a;b=1&lang=th", "/w/demo?qm_return=https://shop.example/a;b=1&lang=th&plain=1", "/w/demo?qm_return=https://shop.example/a;b=1&lang=th"},
+		{"qm_return=https://shop.example/100%", "/w/demo?qm_return=https://shop.example/100%&plain=1", "/w/demo?qm_return=https://shop.example/100%"},
+		{"qm_return=a%26plain%3D1", "/w/demo?qm_return=a%26plain%3D1&plain=1", "/w/demo?qm_return=a%26plain%3D1"},
+	} {
+		u := &url.URL{Path: "/w/demo", RawQuery: c.query}
+		if got := withQuery(u, plainParam, "1"); got != c.with {
+			t.Errorf("%q with: %q", c.query, got)
+		}
+		if got := withQuery(u, plainParam, ""); got != c.without {
+			t.Errorf("%q without: %q", c.query, got)
+		}
 	}
 }

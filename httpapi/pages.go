@@ -67,11 +67,22 @@ func (s *Server) waitingPage(x *exchange) error {
 // plainParam marks the second look of a page whose script did not run (contract.md 9).
 const plainParam = "plain"
 
-// withQuery is the path of u with a parameter set.
+// withQuery is the path and query of u with a parameter set, or without it where value is "". What else the query has stays as it came,
+// byte for byte: net/url would drop what it cannot read, as an address to go back to that has a semicolon in it.
 func withQuery(u *url.URL, name, value string) string {
-	q := u.Query()
-	q.Set(name, value)
-	return u.EscapedPath() + "?" + q.Encode()
+	var kept []string
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		if key, _, _ := strings.Cut(pair, "="); pair != "" && unescape(key) != name {
+			kept = append(kept, pair)
+		}
+	}
+	if value != "" {
+		kept = append(kept, name+"="+url.QueryEscape(value))
+	}
+	if len(kept) == 0 {
+		return u.EscapedPath()
+	}
+	return u.EscapedPath() + "?" + strings.Join(kept, "&")
 }
 
 // seat finds the place that the browser holds already, and leaves it in f. A place known to have lapsed is none, and the page says why
@@ -282,9 +293,7 @@ func (s *Server) roomNotice(x *exchange, page *web.NoticePage) {
 		page.RoomName, page.Branding = nameOf(sum.Settings, x.id), brandingOf(sum.Settings)
 	}
 	if page.Notice == web.NoticeRefused { // only the second look takes a place where somebody may be refused
-		again := x.r.URL.Query()
-		again.Del(plainParam)
-		page.ScriptsOff, page.RetryURL = true, x.r.URL.EscapedPath()+"?"+again.Encode()
+		page.ScriptsOff, page.RetryURL = true, withQuery(x.r.URL, plainParam, "")
 	}
 	if page.Notice == web.NoticeMissing {
 		for range cookiesOf(x.r.Header, placeCookie, x.id) {

@@ -132,7 +132,7 @@ type waitingConfig struct {
 	Drawn       bool           `json:"drawn,omitempty"`
 	Retry       bool           `json:"retry,omitempty"`
 	Stamp       string         `json:"stamp,omitempty"`
-	WorkURL     string         `json:"workUrl,omitempty"`
+	WorkURL     string         `json:"workUrl"`
 	Words       words          `json:"words"`
 }
 
@@ -231,10 +231,7 @@ func newWaitingView(p WaitingPage) waitingView {
 			Message: p.Branding.Message, MessageAt: millis(p.Branding.MessageAt),
 		},
 		Lapsed: p.Lapsed, Ref: p.Ref, ReturnURL: p.ReturnURL, SiteURL: p.SiteURL, PollSeconds: p.PollSeconds,
-		Drawn: p.Drawn, Retry: p.Retry, Stamp: p.Stamp, Words: v.words.page(),
-	}
-	if p.Stamp != "" {
-		v.Config.WorkURL = v.Asset("waiting-work.js")
+		Drawn: p.Drawn, Retry: p.Retry, Stamp: p.Stamp, WorkURL: v.Asset("waiting-work.js"), Words: v.words.page(),
 	}
 	if v.MailHead = v.Say("mailme"); p.MailTo != "" {
 		v.MailHead = v.Say("mailme.on", "email", p.MailTo)

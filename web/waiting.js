@@ -398,7 +398,8 @@ function refused({ status, data, after }, step) {
       return soon(join, Math.max(after, jitter(30_000))); // it may be made again
     case "blocked_by_protection":
       // A proof is taken back where a limit or an outage came between, or where it is too old: then another is found, a few times.
-      if (!doorway || proofs++ > 2) return finish("refused");
+      if (!data.work || proofs++ > 2) return finish("refused");
+      doorway ||= reach(); // the page is older than the protection, or was made while the room could not be asked
       return doorway.then((earn) => earn(data.work)).then(join, () => finish("refused"));
     case "queue_identity_limit":
     case "prequeue_identity_limit":
@@ -439,7 +440,8 @@ function rejoin(spread = 300) {
 // What a room with protection is told beside. The module fills it in; where it is not reached, what is not known is not said.
 const knock = { stamp: cfg.stamp };
 let proofs = 0; // that were asked for, since the last place
-const doorway = cfg.stamp && import("./waiting-door.js").then(({ open }) => open(knock), () => {});
+const reach = () => import("./waiting-door.js").then(({ open }) => open(knock), () => {});
+let doorway = cfg.stamp && reach();
 
 async function join() {
   const mine = ++run;

@@ -311,6 +311,23 @@ func TestProofsOfWorkAreFoundAFewTimes(t *testing.T) {
 	}
 }
 
+// A page that was made without a stamp, because protection was off or the room could not be asked, does a proof of work like any other.
+//
+// Proves: protection
+func TestAPageOlderThanTheProtectionDoesItsProof(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, at(24, 300))
+	l.with(func(l *line) { l.proofs = 1 })
+	b := newTab(t)
+	b.open(l.URL + "/w/demo")
+	b.awaitState("waiting")
+	joins := l.asked("join")
+	if len(joins) != 2 || joins[0].body["stamp"] != nil || joins[1].body["stamp"] != "stamp-0" || joins[1].body["work"] == nil {
+		t.Fatalf("%d: %v", len(joins), joins)
+	}
+	b.clean("403")
+}
+
 func TestLeaveAsksOnce(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, at(24, 300))
