@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"qm/access/org"
@@ -95,13 +96,8 @@ func (s *Server) alerts(x *exchange) error {
 		}
 		return names[id]
 	}
-	b := append(x.buf[:0], `{"enabled":`...)
-	b = append(b, map[bool]string{true: "true", false: "false"}[host != ""]...)
-	if host != "" {
-		b = appendText(b, "webhook", host)
-	} else {
-		b = append(b, `,"webhook":null`...)
-	}
+	b := strconv.AppendBool(append(x.buf[:0], `{"enabled":`...), host != "")
+	b = appendTextOr(b, "webhook", host)
 	b = appendBool(b, "mail", mails > 0)
 	b = appendInt(b, "mails", int64(mails))
 	b = append(appendMember(b, "rules"), '[')
@@ -154,11 +150,7 @@ func (s *Server) appendAlert(b []byte, a org.Alert, name string) []byte {
 	b = appendString(append(b, `{"id":`...), a.ID)
 	b = appendText(b, "rule", a.Rule)
 	b = appendText(b, "subject", a.Subject)
-	if a.Room == "" {
-		b = append(b, `,"roomId":null`...)
-	} else {
-		b = appendText(b, "roomId", a.Room)
-	}
+	b = appendTextOr(b, "roomId", a.Room)
 	b = appendInt(b, "since", a.Since.UnixMilli())
 	b = appendInt(b, "value", a.Value)
 	b = appendInt(b, "limit", a.Limit)
@@ -174,11 +166,7 @@ func (s *Server) appendAlert(b []byte, a org.Alert, name string) []byte {
 func (s *Server) appendSilence(b []byte, v org.Silence, reason string) []byte {
 	b = appendString(append(b, `{"id":`...), v.ID)
 	b = appendText(b, "rule", v.Rule)
-	if v.Room == "" {
-		b = append(b, `,"roomId":null`...)
-	} else {
-		b = appendText(b, "roomId", v.Room)
-	}
+	b = appendTextOr(b, "roomId", v.Room)
 	b = appendInt(b, "until", v.Until.UnixMilli())
 	b = appendText(b, "by", v.By)
 	b = appendText(b, "byName", s.nameOf(v.By))

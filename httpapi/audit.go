@@ -206,13 +206,13 @@ func (e *entry) append(b []byte) []byte {
 	b = append(b, '"')
 	b = appendText(b, "actor", e.actor)
 	b = appendText(b, "name", e.name)
-	b = orNull(b, "room", e.room)
+	b = appendTextOr(b, "room", e.room)
 	b = appendText(b, "stream", e.stream)
 	b = appendInt(b, "seq", e.seq)
 	b = appendText(b, "kind", e.kind)
 	b = appendText(b, "cause", e.cause)
-	b = orNull(b, "from", e.from)
-	b = orNull(b, "reason", e.reason)
+	b = appendTextOr(b, "from", e.from)
+	b = appendTextOr(b, "reason", e.reason)
 	b = appendBool(b, "erased", e.erased)
 	for _, part := range []struct {
 		name string
@@ -225,13 +225,6 @@ func (e *entry) append(b []byte) []byte {
 		b = append(b, part.raw...)
 	}
 	return append(b, '}')
-}
-
-func orNull(b []byte, name, text string) []byte {
-	if text == "" {
-		return append(appendMember(b, name), "null"...)
-	}
-	return appendText(b, name, text)
 }
 
 // exportPage is how many acts an export reads at once.

@@ -8,8 +8,8 @@ import (
 	"qm/engine/room"
 )
 
-// checkins remembers which connectors asked for a report, and on which sites the script tag asked at the door, for the console's list of them (seed 004, GET /api/verify). It is what this
-// process saw since it started: a hint for an operator, not worth a write for each report. Everybody may ask for a report, so what it
+// checkins remembers which connectors asked for a report, and on which sites the script tag asked at the door, for the console's list
+// of them (seed 004, GET /api/verify). It is what this process saw since it started: a hint for an operator, not worth a write for each report. Everybody may ask for a report, so what it
 // keeps of a room is bounded, and those who showed no key never push out those who did.
 type checkins struct {
 	mu    sync.Mutex
@@ -44,25 +44,8 @@ func (c *checkins) note(r *report, generation uint32, now room.Instant) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rooms == nil {
-		c.rooms = make(map[string]*roomCheckins)
-	}
-	of := c.rooms[r.install.roomID]
-	if of == nil || of.generation != generation {
-		of = &roomCheckins{generation: generation}
-		c.rooms[r.install.roomID] = of
-	}
-	i := slices.IndexFunc(of.list, func(known checkin) bool { return known.same(&r.install) })
-	if i < 0 {
-		of.makeRoom(r.install.keyed)
-		i = len(of.list)
-		of.list = append(of.list, checkin{
-			connector: r.install.connector, origin: r.install.origin, keyed: r.install.keyed, first: now,
-		})
-	}
-	known := &of.list[i]
-	known.version, known.last, known.failing = r.install.version, max(now, known.last), r.failing()
-	known.count++
+	known := c.keep(&r.install, generation, now)
+	known.version, known.failing = r.install.version, r.failing()
 }
 
 // seen remembers that a page of a site asked at the door by the script tag, which browsers name by its origin. It is the sign that the tag is in
@@ -70,23 +53,29 @@ func (c *checkins) note(r *report, generation uint32, now room.Instant) {
 func (c *checkins) seen(id string, generation uint32, origin string, now room.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.keep(&install{roomID: id, connector: "snippet", origin: origin}, generation, now)
+}
+
+// keep counts one more sign of an installation.
+func (c *checkins) keep(in *install, generation uint32, now room.Instant) *checkin {
 	if c.rooms == nil {
 		c.rooms = make(map[string]*roomCheckins)
 	}
-	of := c.rooms[id]
+	of := c.rooms[in.roomID]
 	if of == nil || of.generation != generation {
 		of = &roomCheckins{generation: generation}
-		c.rooms[id] = of
+		c.rooms[in.roomID] = of
 	}
-	in := install{connector: "snippet", origin: origin}
-	i := slices.IndexFunc(of.list, func(known checkin) bool { return known.same(&in) })
+	i := slices.IndexFunc(of.list, func(known checkin) bool { return known.same(in) })
 	if i < 0 {
-		of.makeRoom(false)
+		of.makeRoom(in.keyed)
 		i = len(of.list)
-		of.list = append(of.list, checkin{connector: in.connector, origin: origin, first: now})
+		of.list = append(of.list, checkin{connector: in.connector, origin: in.origin, keyed: in.keyed, first: now})
 	}
-	of.list[i].last = max(now, of.list[i].last)
-	of.list[i].count++
+	known := &of.list[i]
+	known.last = max(now, known.last)
+	known.count++
+	return known
 }
 
 // makeRoom forgets the one of a kind that was seen least lately, where there are as many as are kept.
@@ -164,12 +153,4 @@ func (s *Server) checkedIn(x *exchange) error {
 	x.buf = append(b, '}')
 	x.json(http.StatusOK)
 	return nil
-}
-
-// appendTextOr appends a string, or null for "".
-func appendTextOr(b []byte, name, s string) []byte {
-	if s == "" {
-		return append(appendMember(b, name), "null"...)
-	}
-	return appendText(b, name, s)
 }

@@ -87,6 +87,14 @@ func appendText(b []byte, name, s string) []byte {
 	return appendString(appendMember(b, name), s)
 }
 
+// appendTextOr appends a string, or null for "".
+func appendTextOr(b []byte, name, s string) []byte {
+	if s == "" {
+		return append(appendMember(b, name), "null"...)
+	}
+	return appendText(b, name, s)
+}
+
 func appendBool(b []byte, name string, v bool) []byte {
 	return strconv.AppendBool(appendMember(b, name), v)
 }

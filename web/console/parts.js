@@ -136,6 +136,28 @@ export function load(place, ask, show) {
   return again;
 }
 
+// poll takes a step now and after each pause, and says in out what went wrong.
+// It gives what takes one at once, and what ends it, after which an answer that
+// was on its way changes nothing.
+export function poll(out, pause, step) {
+  let gone = false;
+  let timer = 0;
+  const now = async () => {
+    clearTimeout(timer);
+    try {
+      const show = await step();
+      if (gone) return;
+      show();
+      put(out, "");
+    } catch (e) {
+      if (!gone) fail(out, e);
+    }
+    if (!gone) timer = setTimeout(now, pause);
+  };
+  now();
+  return { now, end: () => ((gone = true), clearTimeout(timer)) };
+}
+
 // copier is a button that copies text; text may be a function.
 export function copier(text, label = "Copy") {
   const button = el("button", { type: "button" }, label);

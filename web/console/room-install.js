@@ -2,7 +2,7 @@
 // connectors, and which of them were seen.
 
 import { api, publicly } from "./feed.js";
-import { copier, el, fail, full24, lineOf, load, num, put, table, when } from "./parts.js";
+import { copier, el, fail, full24, lineOf, load, num, poll, put, table, when } from "./parts.js";
 import { roomPage } from "./room-head.js";
 
 const POLL = 3000;
@@ -35,7 +35,7 @@ export const page = ({ id }) =>
         const r = await publicly(`/verify?roomId=${encodeURIComponent(id)}&url=${encodeURIComponent(site.value)}`);
         put(verdict, r.ok ? "The room is ready for this page." : "Something is to be mended first.");
         checks.replaceChildren(...r.checks.map((c) => el("li", { "data-s": c.status }, el("b", {}, { pass: "good", fail: "wrong", warn: "take care", info: "note" }[c.status] || c.status), ` ${c.title}`, c.detail ? el("span.soft", {}, ` ${c.detail}`) : "", c.fix ? el("div", {}, c.fix) : "")));
-        ask();
+        asking.now();
       } catch (e) {
         fail(verdict, e);
       }
@@ -47,24 +47,15 @@ export const page = ({ id }) =>
       ({ connectors }) => connectors.map((c) => el("details.more", {}, el("summary", {}, `${c.title} ${c.version}`), ...["install", "verify", "upgrade"].map((k) => el("div.cmd", {}, el("p.legend", {}, { install: "Install", verify: "Check", upgrade: "Renew" }[k]), el("div.line", {}, el("code", {}, c[k]), copier(c[k])))), el("p.hint", {}, "SHA-256 ", el("code", {}, c.sha256)))),
     );
 
-    let gone = false;
-    let timer = 0;
-    async function ask() {
-      clearTimeout(timer);
-      try {
-        const { connectors, since } = await api("GET", `${room.path}/connectors`);
-        if (gone) return;
+    const asking = poll(out, POLL, async () => {
+      const { connectors, since } = await api("GET", `${room.path}/connectors`);
+      return () => {
         seen.fill(connectors);
         const last = connectors[0];
         heard.replaceChildren(last ? `${last.connector} at ${last.origin || "an unnamed site"} was seen ` : `Waiting to hear of a site. Nothing was heard since ${full24(since)}.`, last ? when(last.lastSeenAt) : "");
         heard.classList.toggle("done", Boolean(last));
-        put(out, "");
-      } catch (e) {
-        fail(out, e);
-      }
-      if (!gone) timer = setTimeout(ask, POLL);
-    }
-    ask();
+      };
+    });
     return {
       node: el(
         "div",
@@ -83,6 +74,6 @@ export const page = ({ id }) =>
         el("section.panel", { "aria-label": "Seen" }, el("h2", {}, "Connectors that were seen"), seen.node, out),
         el("section.panel", { "aria-label": "Connectors" }, el("h2", {}, "On the server or at the edge"), el("p.hint", {}, "A tag can be blocked in the browser; a connector on the server cannot."), list),
       ),
-      leave: () => ((gone = true), clearTimeout(timer)),
+      leave: asking.end,
     };
   });

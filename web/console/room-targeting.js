@@ -1,7 +1,7 @@
 // Which pages of the site queue: the rules, what each has decided, and a dry run.
 
 import { api, session } from "./feed.js";
-import { act, control, el, fail, num, put, table, when, wrong } from "./parts.js";
+import { act, control, el, fail, num, poll, put, table, when, wrong } from "./parts.js";
 import { roomPage } from "./room-head.js";
 
 const POLL = 5000;
@@ -49,28 +49,19 @@ export const page = ({ id }) =>
             wrong({ urlPatterns: edit }, e);
             throw e;
           }),
-        done: () => (wrong({ urlPatterns: edit }), (touched = false), ask(), next.length ? `${num(next.length)} rules hold.` : "No rules: every page with the tag queues."),
+        done: () => (wrong({ urlPatterns: edit }), (touched = false), asking.now(), next.length ? `${num(next.length)} rules hold.` : "No rules: every page with the tag queues."),
       });
       const next = list(edit.value);
       await act(c.out, save, to(next).run, to(next).done, to(was));
     };
 
-    let gone = false;
-    let timer = 0;
-    async function ask() {
-      clearTimeout(timer);
-      try {
-        const t = await api("GET", `${room.path}/targeting`);
-        if (gone) return;
+    const asking = poll(out, POLL, async () => {
+      const t = await api("GET", `${room.path}/targeting`);
+      return () => {
         rules.fill(t.rules);
         put(counts, t.scoped ? `${num(t.unmatchedCount)} checks met no rule, ${num(t.noUrlCount)} came without an address, ${num(t.unreadableUrlCount)} with one that cannot be read.` : "");
-        put(out, "");
-      } catch (e) {
-        fail(out, e);
-      }
-      if (!gone) timer = setTimeout(ask, POLL);
-    }
-    ask();
+      };
+    });
     return {
       node: el(
         "div",
@@ -79,7 +70,7 @@ export const page = ({ id }) =>
         el("section.panel", { "aria-label": "Dry run" }, el("h2", {}, "Dry run"), el("form.row", { onsubmit: (e) => (e.preventDefault(), dry()) }, el("div.grow", {}, el("label", { for: "dry" }, "Address of a page"), url), el("button", { type: "submit" }, "Try")), verdict),
         el("section.panel", { "aria-label": "Change the rules" }, c.node),
       ),
-      leave: () => ((gone = true), clearTimeout(timer)),
+      leave: asking.end,
       draw(r) {
         if (!touched && document.activeElement !== edit && r.urlPatterns) edit.value = r.urlPatterns.join("\n");
       },
