@@ -103,6 +103,20 @@ func render() (out map[string][]byte, progressPage []byte) {
 	return out, progress(layout, style)
 }
 
+// lay lays out a page in English that is made of something else than a guide.
+func lay(layout *template.Template, style []byte, title, name string, contents []heading, body string) []byte {
+	english := editions[0]
+	var page bytes.Buffer
+	err := layout.Execute(&page, map[string]any{
+		"In": english, "Title": title, "Style": template.CSS(style), "Contents": contents, "Body": template.HTML(scrolling(body, english.Table)),
+		"Guides": links(english, name),
+	})
+	if err != nil {
+		panic(fmt.Sprintf("docs: lay out %s: %v", title, err))
+	}
+	return page.Bytes()
+}
+
 // has reports whether a guide is there in the edition's language.
 func (e edition) has(file string) bool {
 	f, err := files.Open(e.folder + file)

@@ -71,18 +71,11 @@ func progress(layout *template.Template, style []byte) []byte {
 		last := &data.Sections[len(data.Sections)-1]
 		last.Clauses = append(last.Clauses, c)
 	}
-	var body, page bytes.Buffer
+	var body bytes.Buffer
 	if err := progressBody.Execute(&body, data); err != nil {
 		panic(fmt.Sprintf("docs: progress: %v", err))
 	}
-	err := layout.Execute(&page, map[string]any{
-		"In": editions[0], "Title": "Progress", "Style": template.CSS(style), "Contents": contents,
-		"Body": template.HTML(scrolling(body.String(), editions[0].Table)), "Guides": links(editions[0], ""),
-	})
-	if err != nil {
-		panic(fmt.Sprintf("docs: lay out progress: %v", err))
-	}
-	return page.Bytes()
+	return lay(layout, style, "Progress", "", contents, body.String())
 }
 
 // Progress is the page of what this build implements of each contract.

@@ -114,7 +114,7 @@ func reference(layout *template.Template, style []byte) []byte {
 	}
 	contents = append(contents, heading{"refusals", "Refusals"}, heading{"headers", "Headers"}, heading{"keys", "Cookies and keys"})
 	refusal := s.root.at("components", "schemas", "Problem")
-	var body, page bytes.Buffer
+	var body bytes.Buffer
 	err := referenceBody.Execute(&body, map[string]any{
 		"Text": s.prose(s.root.at("info", "description").text), "Tags": tags, "Refusal": s.prose(refusal.at("description").text), "Refused": s.variants(refusal),
 		"Headers": s.headerRows(), "Keys": s.keyRows(),
@@ -122,15 +122,7 @@ func reference(layout *template.Template, style []byte) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("docs: reference: %v", err))
 	}
-	english := editions[0]
-	err = layout.Execute(&page, map[string]any{
-		"Title": "Reference", "Style": template.CSS(style), "Contents": contents, "Body": template.HTML(scrolling(body.String(), english.Table)),
-		"In": english, "Guides": links(english, "reference"),
-	})
-	if err != nil {
-		panic(fmt.Sprintf("docs: lay out reference: %v", err))
-	}
-	return page.Bytes()
+	return lay(layout, style, "Reference", "reference", contents, body.String())
 }
 
 // tags are all operations under the first of their tags, in the order of the document.
