@@ -217,6 +217,7 @@ func TestConsoleActsSayWhatHappened(t *testing.T) {
 		}
 	})
 	b := newTab(t)
+	b.hurry()
 	signIn(b, o)
 	b.await(`document.querySelector(".rooms tbody time")?.title`)
 	b.click(".rooms tbody a")

@@ -186,11 +186,12 @@ func TestThePageKeepsWhereTheVisitorWantsToReturn(t *testing.T) {
 	l := newLine(t, at(24, 300))
 	l.with(func(l *line) { l.page.ReturnURL = wanted })
 	b := newTab(t)
+	b.before(movable)
 	b.open(l.URL + "/w/demo")
 	b.awaitState("waiting")
 	waitFor(t, func() bool { return l.listening() == 1 })
 	l.cut()
-	waitFor(t, func() bool { return len(l.asked("status")) > 0 })
+	waitFor(t, func() bool { b.text("(pass(5000), 0)"); return len(l.asked("status")) > 0 })
 	if got := l.asked("join")[0].body["qm_return"]; got != wanted {
 		t.Errorf("join is asked to return to %v", got)
 	}
@@ -221,12 +222,15 @@ func TestASlowerLineIsSaidInWords(t *testing.T) {
 	b.clean()
 }
 
+// movable lets a test move the page's clock on: pass(milliseconds).
+const movable = `{ const now = Date.now; let later = 0; Date.now = () => now() + later; window.pass = (ms) => (later += ms); }`
+
 // The minute between two announcements of a place, and those that come at once.
 func TestPlacesAreSpokenSparingly(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, at(40, 600))
 	b := newTab(t)
-	b.before(`{ const now = Date.now; let later = 0; Date.now = () => now() + later; window.pass = (ms) => (later += ms); }`)
+	b.before(movable)
 	b.open(l.URL + "/w/demo")
 	b.awaitState("waiting")
 	b.text(`(window.spoken = [], new MutationObserver(() => spoken.push(document.getElementById("say").textContent)).observe(document.getElementById("say"), {childList: true, characterData: true, subtree: true}))`)
